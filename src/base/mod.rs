@@ -1,0 +1,15 @@
+//! The ground floor: identifiers, bounds, checksums, errors and the clock. Imports nothing else of the crate.
+
+pub(crate) mod checksum;
+pub(crate) mod clock;
+mod epoch;
+mod error;
+pub mod limits;
+mod random;
+mod zxid;
+
+pub(crate) use clock::Clock;
+pub use epoch::Epoch;
+pub use error::{Error, ErrorKind, Place, Result};
+pub(crate) use random::Random;
+pub use zxid::Zxid;

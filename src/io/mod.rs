@@ -1,0 +1,21 @@
+//! The disk: one contract, three backends. The only home of the file system, of system calls and of `unsafe`.
+
+mod buffer;
+mod contract;
+mod dir;
+mod probe;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
+mod threads;
+#[cfg(target_os = "linux")]
+mod uring;
+
+#[cfg(test)]
+mod conformance;
+
+pub(crate) use buffer::Buffer;
+pub use contract::{Backend, BackendChoice, BackendInfo, WriteMode};
+pub(crate) use contract::{
+    Completion, DirEntry, Disk, Durability, EntryKind, File, Lock, OpenMode, QUEUE_DEPTH, Queue, WriteOp,
+};
+pub(crate) use dir::open_dir;

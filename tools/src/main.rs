@@ -1,0 +1,2 @@
+//! The command-line tool. Being built.
+fn main() {}
