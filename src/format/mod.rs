@@ -1,0 +1,23 @@
+//! Bytes and types: what stands on disk, as `docs/FORMAT.md` specifies it. No I/O, no clock, no state.
+
+mod database_id;
+mod group_header;
+pub(crate) mod layout;
+mod manifest;
+mod name;
+mod record_header;
+mod seal;
+mod segment_header;
+
+pub use database_id::DatabaseId;
+pub(crate) use group_header::{GROUP_HEADER_BYTES, GroupHeader, GroupKind};
+pub use manifest::Numbering;
+pub(crate) use manifest::{Cut, Manifest};
+pub(crate) use name::{
+    LOCK_NAME, MANIFEST_NAME, MANIFEST_TEMP_NAME, Name, RESERVE_NAME, aside_name, segment_name,
+    segment_temp_name,
+};
+pub(crate) use record_header::{RECORD_HEADER_BYTES, RecordHeader, frame_bytes};
+pub(crate) use seal::{IndexEntry, Seal};
+pub use segment_header::SegmentFill;
+pub(crate) use segment_header::SegmentHeader;
