@@ -1,6 +1,6 @@
 //! `unsafe` has one home, and each use of it has its reason.
 
-use super::lexer::find_words;
+use super::lexer::{close_of, find_words};
 use super::source::Source;
 
 /// How far above its `unsafe` a reason may begin.
@@ -26,13 +26,21 @@ pub(super) fn count(sources: &[Source]) -> usize {
 fn is_explained(source: &Source, at: usize) -> bool {
     let line = source.line(at);
     let near = (line.saturating_sub(NEAR_LINES)..=line).any(|l| source.comment(l).contains("SAFETY:"));
-    near || declares(source, at) && doc_above(source, line).any(|comment| comment.contains("# Safety"))
+    let doc = || doc_above(source, line).any(|comment| comment.contains("# Safety"));
+    near || declares(source, at) && (doc() || implements_a_trait(source, at))
 }
 
 /// A declaration hands its duty on, so its doc says what the duty is; a block has none to hand on.
 fn declares(source: &Source, at: usize) -> bool {
     let next = source.code[at + "unsafe".len()..].trim_start();
     ["fn", "trait", "extern"].iter().any(|word| next.starts_with(word))
+}
+
+/// The duty of a trait's method is written at the trait, once.
+fn implements_a_trait(source: &Source, at: usize) -> bool {
+    let Some(start) = source.code[..at].rfind("\nimpl") else { return false };
+    let Some(open) = source.code[start..at].find('{').map(|open| start + open) else { return false };
+    find_words(&source.code[start..open], "for").next().is_some() && close_of(&source.code, open) > at
 }
 
 fn is_function_type(source: &Source, at: usize) -> bool {
@@ -59,8 +67,12 @@ fn goes_red() {
 }
 
 #[test]
-fn stays_green() {
+fn takes_the_reason_where_it_belongs() {
     let text = "/// Does.\n///\n/// # Safety\n/// The caller owns it.\n#[inline]\npub(super) unsafe fn a() {\n    \
                 // SAFETY: the caller owns it.\n    unsafe { b(\"unsafe\") }\n}\n";
     super::assert_clean(&check(&Source::new("src/io/a.rs", text)));
+    let method = "\nimpl Ring for Kernel {\n    unsafe fn push(&mut self) {}\n}\n";
+    super::assert_clean(&check(&Source::new("src/io/a.rs", method)));
+    let own = "\nimpl Ring for Kernel {}\nimpl Kernel {\n    unsafe fn push(&mut self) {}\n}\n";
+    super::assert_found(&check(&Source::new("src/io/a.rs", own)), &["src/io/a.rs:4: no"]);
 }
