@@ -1,0 +1,3 @@
+//! All integration tests, as modules of one binary.
+
+mod tidy;
