@@ -4,7 +4,10 @@
 mod base;
 mod format;
 mod io;
+mod log;
 
 pub use base::{Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
 pub use format::{DatabaseId, Numbering, SegmentFill};
 pub use io::{Backend, BackendChoice, BackendInfo, WriteMode};
+
+use base::planted::planted;

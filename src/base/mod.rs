@@ -5,6 +5,7 @@ pub(crate) mod clock;
 mod epoch;
 mod error;
 pub mod limits;
+pub(crate) mod planted;
 mod random;
 mod zxid;
 

@@ -41,8 +41,8 @@ pub(crate) struct GroupHeader {
     /// rot from a torn write.
     pub(crate) durable_zxid: Zxid,
     pub(crate) epoch: Epoch,
-    /// The running maximum of the records' times, this group included.
-    pub(crate) time_max_ms: i64,
+    /// The running maximum of the records' times before this group; `i64::MIN` before the first record.
+    pub(crate) time_max_before_ms: i64,
     /// Records: the fold of their header checksums. Seal: the checksum of its body. Mark: zero.
     pub(crate) body_check: u64,
 }
@@ -66,7 +66,7 @@ impl GroupHeader {
         put(&mut out, 56, &self.prev_zxid.get().to_le_bytes());
         put(&mut out, 64, &self.durable_zxid.get().to_le_bytes());
         put(&mut out, 72, &self.epoch.get().to_le_bytes());
-        put(&mut out, 80, &self.time_max_ms.to_le_bytes());
+        put(&mut out, 80, &self.time_max_before_ms.to_le_bytes());
         put(&mut out, 88, &self.body_check.to_le_bytes());
         let crc = crc32(seed, &out[8..]);
         put(&mut out, 4, &crc.to_le_bytes());
@@ -97,7 +97,7 @@ impl GroupHeader {
             prev_zxid: Zxid::new(u64_at(bytes, 56)),
             durable_zxid: Zxid::new(u64_at(bytes, 64)),
             epoch: Epoch::new(u64_at(bytes, 72)),
-            time_max_ms: i64_at(bytes, 80),
+            time_max_before_ms: i64_at(bytes, 80),
             body_check: u64_at(bytes, 88),
         };
         (header.seq == seq && header.offset == offset && header.is_consistent()).then_some(header)
@@ -146,7 +146,7 @@ mod tests {
             prev_zxid: Zxid::new(10),
             durable_zxid: Zxid::new(9),
             epoch: Epoch::new(3),
-            time_max_ms: 77,
+            time_max_before_ms: 77,
             body_check: 99,
         }
     }

@@ -7,6 +7,7 @@ mod probe;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 mod threads;
+mod wait_word;
 #[cfg(target_os = "linux")]
 mod uring;
 
@@ -19,3 +20,4 @@ pub(crate) use contract::{
     Completion, DirEntry, Disk, Durability, EntryKind, File, Lock, OpenMode, QUEUE_DEPTH, Queue, WriteOp,
 };
 pub(crate) use dir::open_dir;
+pub(crate) use wait_word::WaitWord;

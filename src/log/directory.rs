@@ -1,0 +1,124 @@
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::base::{Error, ErrorKind, Result, limits};
+use crate::format::{MANIFEST_NAME, MANIFEST_TEMP_NAME, Manifest, RESERVE_NAME};
+use crate::io::{Disk, File, OpenMode};
+
+/// The directory of a log: its manifest, and the one way to change it.
+#[derive(Debug)]
+pub(crate) struct LogDirectory {
+    disk: Arc<dyn Disk>,
+    manifest: Mutex<Manifest>,
+}
+
+impl LogDirectory {
+    pub(crate) fn new(disk: Arc<dyn Disk>, manifest: Manifest) -> LogDirectory {
+        LogDirectory { disk, manifest: Mutex::new(manifest) }
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    pub(crate) fn manifest(&self) -> Manifest {
+        self.manifest.lock().clone()
+    }
+
+    /// Replaces the manifest by what `change` makes of it, in one step. After an error the old one or the
+    /// new one stands on disk; what memory holds is the old one, and the caller must not go on as if the
+    /// change had failed: it poisons the log.
+    pub(crate) fn commit(&self, change: impl FnOnce(&mut Manifest)) -> Result<Manifest> {
+        let mut held = self.manifest.lock();
+        let mut next = held.clone();
+        change(&mut next);
+        next.version += 1;
+        write_manifest(&self.disk, &next)?;
+        *held = next.clone();
+        Ok(next)
+    }
+}
+
+/// Reads the manifest, or `None` if there is none.
+pub(crate) fn read_manifest(disk: &dyn Disk) -> Result<Option<Manifest>> {
+    let wrap = |e| Error::io("read the manifest", e).in_file(MANIFEST_NAME);
+    let file = match disk.open(MANIFEST_NAME, OpenMode::Read) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
+            return Err(Error::corrupt("not_a_file", "the manifest is no regular file").in_file(MANIFEST_NAME));
+        }
+        Err(e) => return Err(wrap(e)),
+    };
+    let len = file.len().map_err(wrap)?;
+    if len > limits::MANIFEST_BYTES_MAX {
+        return Err(Error::corrupt("manifest_damaged", "the manifest is too large").in_file(MANIFEST_NAME));
+    }
+    let mut bytes = vec![0; usize::try_from(len).expect("bounded by 4 MiB")];
+    let read = file.read_at(0, &mut bytes).map_err(wrap)?;
+    Manifest::decode(&bytes[..read]).map(Some).map_err(|e| e.in_file(MANIFEST_NAME))
+}
+
+/// Writes a manifest so that a crash leaves the old one or the new one. On a full disk the reserve is given
+/// up for it, so that a purge can always be made.
+pub(crate) fn write_manifest(disk: &Arc<dyn Disk>, manifest: &Manifest) -> Result<()> {
+    match try_write(disk, manifest) {
+        Err(e) if e.kind() == ErrorKind::NoSpace => match disk.remove(RESERVE_NAME) {
+            Ok(()) => try_write(disk, manifest),
+            Err(_) => Err(e), // the reserve was used up before; the first error is the one to tell
+        },
+        done => done,
+    }
+}
+
+fn try_write(disk: &Arc<dyn Disk>, manifest: &Manifest) -> Result<()> {
+    let wrap = |e| Error::io("write the manifest", e).in_file(MANIFEST_TEMP_NAME);
+    remove_if_there(disk.as_ref(), MANIFEST_TEMP_NAME)?;
+    let file = disk.open(MANIFEST_TEMP_NAME, OpenMode::CreateNew { direct: false }).map_err(wrap)?;
+    file.write_all_at(0, manifest.encode().as_bytes()).map_err(wrap)?;
+    if !crate::planted("manifest_unsynced") {
+        file.sync().map_err(wrap)?;
+    }
+    disk.rename(MANIFEST_TEMP_NAME, MANIFEST_NAME).map_err(wrap)?;
+    sync_dir(disk.as_ref())
+}
+
+/// Makes the directory's names durable.
+pub(crate) fn sync_dir(disk: &dyn Disk) -> Result<()> {
+    if crate::planted("directory_unsynced") {
+        return Ok(());
+    }
+    disk.sync_dir().map_err(|e| Error::io("sync the log's directory", e))
+}
+
+/// Removes a file; that it is not there is as good.
+pub(crate) fn remove_if_there(disk: &dyn Disk, name: &str) -> Result<()> {
+    match disk.remove(name) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(Error::io("remove a file", e).in_file(name)),
+    }
+}
+
+/// Sets space aside for a manifest on a full disk. Failing to is no failure of the log.
+pub(crate) fn keep_reserve(disk: &dyn Disk) {
+    let Ok(file) = disk.open(RESERVE_NAME, OpenMode::CreateNew { direct: false }) else { return };
+    let zeros = vec![0; usize::try_from(limits::RESERVE_BYTES).expect("64 KiB")];
+    if file.write_all_at(0, &zeros).and_then(|()| file.sync()).is_err() {
+        // Half a reserve is none: try again at the next open.
+        drop(file);
+        let _best_effort = disk.remove(RESERVE_NAME);
+    }
+}
+
+/// Opens an existing segment for reading.
+pub(crate) fn open_segment(disk: &dyn Disk, name: &str) -> Result<Arc<dyn File>> {
+    disk.open(name, OpenMode::Read).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Error::corrupt("segment_missing", "the segment is missing").in_file(name),
+        std::io::ErrorKind::InvalidInput => {
+            Error::corrupt("not_a_file", "the segment is no regular file").in_file(name)
+        }
+        _ => Error::io("open a segment", e).in_file(name),
+    })
+}

@@ -1,0 +1,124 @@
+use std::sync::atomic::Ordering;
+
+use super::shared::{Inner, Shared};
+use crate::base::Error;
+use crate::io::{Completion, Queue};
+use crate::log::commit::{Progress, RetiredSegment, Start, Started};
+
+/// The answer to someone who offers to write the forming group.
+#[derive(Debug)]
+pub(crate) enum Begin {
+    /// Nothing to write, or enough under way.
+    Nothing,
+    /// Not before this time, unless more records come.
+    WaitUntil(u64),
+    /// Handed to the disk; [`Shared::finish`] sees it through.
+    Group(UnderWay),
+}
+
+/// A group that the disk has, and the queue that carries it.
+#[derive(Debug)]
+pub(crate) struct UnderWay {
+    queue: Box<dyn Queue>,
+    writes: usize,
+    started_ns: u64,
+}
+
+impl Shared {
+    /// First half of a turn: takes the forming group, if it may start, and hands it to the disk.
+    pub(crate) fn begin(&self, inner: &mut Inner) -> Begin {
+        let now = self.clock.nanos();
+        match inner.core.start(now) {
+            Start::Nothing => Begin::Nothing,
+            Start::WaitUntil(at) => Begin::WaitUntil(at),
+            Start::Group(started) => Begin::Group(self.hand_over(inner, started, now)),
+        }
+    }
+
+    /// The same for the mark of an idle log.
+    pub(crate) fn begin_mark(&self, inner: &mut Inner) -> Begin {
+        let now = self.clock.nanos();
+        match inner.core.start_mark(now) {
+            Start::Group(started) => Begin::Group(self.hand_over(inner, started, now)),
+            _ => Begin::Nothing,
+        }
+    }
+
+    fn hand_over(&self, inner: &mut Inner, started: Started, now: u64) -> UnderWay {
+        let mut queue = inner.queues.pop().expect("a queue for each group that may be in flight");
+        inner.timed_batch = None;
+        inner.last_activity_ns = now;
+        inner.stats.group_started(&started.write);
+        if let Some(retired) = started.retired {
+            self.rolled(inner, retired);
+        }
+        let writes = 1 + usize::from(started.seal.is_some());
+        if let Some(seal) = started.seal {
+            queue.submit(seal);
+        }
+        queue.submit(started.write);
+        UnderWay { queue, writes, started_ns: now }
+    }
+
+    fn rolled(&self, inner: &mut Inner, retired: RetiredSegment) {
+        let active = inner.core.active();
+        let mut segments = self.segments.write();
+        segments.push_ended(retired);
+        segments.push_active(active.header, active.floor_zxid);
+        inner.stats.rolled();
+        self.prepare.notify_all();
+    }
+
+    /// Second half of a turn: waits for the disk, publishes what has become durable, and wakes those who
+    /// waited for it. First of all it wakes one who can write the next group, so that the disk is not idle
+    /// while the others wake up.
+    pub(crate) fn finish(&self, under_way: UnderWay) {
+        let UnderWay { mut queue, writes, started_ns } = under_way;
+        let mut done: [Option<Completion>; 2] = [None, None];
+        for slot in done.iter_mut().take(writes) {
+            *slot = Some(queue.wait());
+        }
+        let mut inner = self.inner.lock();
+        let now = self.clock.nanos();
+        inner.queues.push(queue);
+        inner.stats.group_ended(now.saturating_sub(started_ns));
+        let mut progress: Option<Progress> = None;
+        for completion in done.into_iter().flatten() {
+            if let Some(p) = inner.core.complete(completion, now) {
+                progress = Some(progress.map_or(p, |q| Progress { first_batch: q.first_batch, ..p }));
+            }
+        }
+        let failure = inner.core.failure().cloned();
+        if let Some(progress) = progress {
+            inner.stats.acknowledged(progress.records);
+            self.durable.fetch_max(progress.durable_zxid.get(), Ordering::Release);
+        }
+        let heir = (failure.is_none() && inner.core.forming_records() > 0).then(|| inner.core.forming_batch());
+        let room = inner.room_waiters > 0;
+        drop(inner);
+        self.wake_after(progress, heir, room, failure.as_ref());
+    }
+
+    fn wake_after(&self, progress: Option<Progress>, heir: Option<u64>, room: bool, failure: Option<&Error>) {
+        if let Some(batch) = heir {
+            let word = self.waiting.word(batch);
+            if word.has_sleepers() {
+                word.wake_one();
+            } else {
+                self.kick();
+            }
+        }
+        if room {
+            self.room.notify_all();
+        }
+        if let Some(progress) = progress {
+            for batch in progress.first_batch..progress.end_batch {
+                self.waiting.wake(batch);
+                self.waiting.tell(batch, progress.end_batch, &Ok(()));
+            }
+        }
+        if let Some(first) = failure {
+            self.publish_failure(first);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The log at work: the state that threads share, the turn that writes a group, and the threads behind it.
+
+mod committer;
+mod lead;
+mod preparer;
+mod shared;
+mod shutdown;
+
+pub(crate) use lead::{Begin, UnderWay};
+pub(crate) use shared::{Shared, StartOptions};
+pub(crate) use shutdown::Threads;

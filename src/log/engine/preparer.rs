@@ -1,0 +1,76 @@
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::shared::Shared;
+use crate::log::prepare::Preparation;
+
+/// How long to let a full or failing disk be before the next attempt.
+const RETRY: Duration = Duration::from_millis(200);
+
+impl Shared {
+    /// The body of the preparer: keeps one segment ready behind the one in use.
+    pub(super) fn prepare_in_background(&self) {
+        while let Some(mut preparation) = self.next_preparation() {
+            let outcome = loop {
+                match preparation.step() {
+                    Ok(None) => {}
+                    Ok(Some(segment)) => break Ok(segment),
+                    Err(error) => break Err(error),
+                }
+                if !self.pace(&preparation) {
+                    return;
+                }
+            };
+            let mut inner = self.inner.lock();
+            match outcome {
+                Ok(segment) => {
+                    inner.next_seq += 1;
+                    inner.prepare_failure = None;
+                    inner.core.provide(segment);
+                    self.room.notify_all();
+                }
+                Err(error) => {
+                    inner.stats.prepare_failed();
+                    inner.prepare_failure = Some(error);
+                    self.room.notify_all();
+                    self.prepare.wait_for(&mut inner, RETRY);
+                }
+            }
+        }
+    }
+
+    /// Waits until a segment is wanted. `None`: the log is closing.
+    fn next_preparation(&self) -> Option<Preparation> {
+        let mut inner = self.inner.lock();
+        loop {
+            if self.stop.load(Ordering::Acquire) || inner.core.failure().is_some() {
+                return None;
+            }
+            if inner.core.wants_next() {
+                return Some(self.preparation(&mut inner));
+            }
+            self.prepare.wait_for(&mut inner, Duration::from_secs(3600));
+        }
+    }
+
+    /// The preparation of the next segment, for the thread above and for the simulator.
+    pub(crate) fn preparation(&self, inner: &mut super::shared::Inner) -> Preparation {
+        let super::shared::Inner { plan, next_seq, random, .. } = inner;
+        Preparation::new(self.directory.disk(), plan, *next_seq, &self.clock, random)
+    }
+
+    /// Rests after a piece so that commits get the disk; not when the segment in use fills up faster.
+    /// Returns false if the log is closing.
+    fn pace(&self, preparation: &Preparation) -> bool {
+        let mut inner = self.inner.lock();
+        let active = inner.core.active();
+        let used = active.offset * 1000 / active.header.capacity;
+        let bytes = preparation.piece_bytes();
+        let hurry = used > 500 && used > preparation.permille() || inner.room_waiters > 0;
+        if bytes > 0 && !hurry {
+            let rest = bytes * 1_000_000_000 / self.options.prepare_bytes_per_second;
+            self.prepare.wait_for(&mut inner, Duration::from_nanos(rest));
+        }
+        !self.stop.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,266 @@
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+
+use super::lead::Begin;
+use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
+use crate::io::{Lock, Queue, WaitWord};
+use crate::log::commit::{Admission, GroupCommit, Incoming};
+use crate::log::directory::LogDirectory;
+use crate::log::options::LogOptions;
+use crate::log::prepare::SegmentPlan;
+use crate::log::recover::Opened;
+use crate::log::retain::Pins;
+use crate::log::segments::SegmentSet;
+use crate::log::stats::Recorder;
+use crate::log::waiting::WaitingRoom;
+
+/// What all handles, tickets, readers and threads of one open log share.
+///
+/// Lock order: `inner`, then `segments`, then `pins`. The manifest's lock is never taken inside another.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(super) inner: Mutex<Inner>,
+    /// For those who wait for room, for a segment, or for everything to be written.
+    pub(super) room: Condvar,
+    /// For the preparer.
+    pub(super) prepare: Condvar,
+    pub(super) durable: AtomicU64,
+    pub(super) failed: OnceLock<Error>,
+    pub(super) waiting: WaitingRoom,
+    /// Where the committers sleep.
+    pub(super) background: WaitWord,
+    /// Somebody wants the forming group written who does not wait in a thread.
+    pub(super) kicked: AtomicBool,
+    pub(super) stop: AtomicBool,
+    pub(crate) segments: RwLock<SegmentSet>,
+    pub(crate) pins: Mutex<Pins>,
+    pub(crate) directory: LogDirectory,
+    pub(crate) clock: Clock,
+    pub(crate) options: LogOptions,
+    pub(super) lock: Mutex<Option<Box<dyn Lock>>>,
+}
+
+/// What the one lock of the hot path guards.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) core: GroupCommit,
+    /// Queues that carry nothing: one for each group that may be in flight.
+    pub(super) queues: Vec<Box<dyn Queue>>,
+    pub(crate) stats: Recorder,
+    /// Why the last preparation of a segment failed.
+    pub(super) prepare_failure: Option<Error>,
+    pub(super) next_seq: u64,
+    pub(super) plan: SegmentPlan,
+    pub(super) random: Random,
+    /// The group for which a waiting thread keeps the time.
+    pub(super) timed_batch: Option<u64>,
+    /// Whether the first committer sleeps without a tick.
+    pub(super) asleep: bool,
+    /// Threads that wait for `room`.
+    pub(super) room_waiters: u32,
+    pub(super) last_activity_ns: u64,
+}
+
+/// What a log starts with.
+#[derive(Debug)]
+pub(crate) struct StartOptions {
+    pub(crate) options: LogOptions,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) lock: Option<Box<dyn Lock>>,
+}
+
+/// How long an append may wait for room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Patience {
+    None,
+    Forever,
+}
+
+impl Shared {
+    pub(crate) fn new(opened: Opened, start: StartOptions) -> Result<Arc<Shared>> {
+        let StartOptions { options, clock, random, lock } = start;
+        let disk = opened.directory.disk().clone();
+        let queues = (0..options.group.in_flight_max)
+            .map(|_| disk.queue().map_err(|e| Error::io("set up a queue of writes", e)))
+            .collect::<Result<Vec<_>>>()?;
+        let seed = opened.plan.database_id.seed();
+        let core = GroupCommit::new(&options, seed, opened.position, opened.active, opened.next);
+        let inner = Inner {
+            core,
+            queues,
+            stats: Recorder::new(&options),
+            prepare_failure: None,
+            next_seq: opened.next_seq,
+            plan: opened.plan,
+            random,
+            timed_batch: None,
+            asleep: false,
+            room_waiters: 0,
+            last_activity_ns: clock.nanos(),
+        };
+        Ok(Arc::new(Shared {
+            inner: Mutex::new(inner),
+            room: Condvar::new(),
+            prepare: Condvar::new(),
+            durable: AtomicU64::new(opened.position.last_zxid.get()),
+            failed: OnceLock::new(),
+            waiting: WaitingRoom::new(),
+            background: WaitWord::default(),
+            kicked: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            segments: RwLock::new(opened.segments),
+            pins: Mutex::new(Pins::default()),
+            directory: opened.directory,
+            clock,
+            options,
+            lock: Mutex::new(lock),
+        }))
+    }
+
+    pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock()
+    }
+
+    /// The highest record that is durable. Never falls.
+    pub(crate) fn durable(&self) -> Zxid {
+        Zxid::new(self.durable.load(Ordering::Acquire))
+    }
+
+    /// The failure that everyone gets to see, once there was one.
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        self.failed.get()
+    }
+
+    /// What a waiter for `zxid` is told, if there is something to tell.
+    pub(crate) fn outcome(&self, zxid: Zxid) -> Option<Result<()>> {
+        if self.durable() >= zxid {
+            return Some(Ok(()));
+        }
+        self.failure().map(|e| Err(e.clone()))
+    }
+
+    /// Orders records; returns the last one's zxid and their group.
+    pub(crate) fn append(&self, records: &[Incoming<'_>], patience: Patience) -> Result<(Zxid, u64)> {
+        let mut inner = self.inner.lock();
+        loop {
+            let now = if inner.core.forming_records() == 0 { self.clock.nanos() } else { 0 };
+            match inner.core.append(records, now)? {
+                Admission::Logged { last_zxid, batch } => {
+                    if inner.asleep {
+                        inner.asleep = false;
+                        self.background.wake_one();
+                    }
+                    return Ok((last_zxid, batch));
+                }
+                Admission::GroupFull => {
+                    if let Begin::Group(under_way) = self.begin(&mut inner) {
+                        drop(inner);
+                        self.finish(under_way);
+                        inner = self.inner.lock();
+                        continue;
+                    }
+                }
+                Admission::SegmentFull => {
+                    if let Some(error) = &inner.prepare_failure {
+                        return Err(error.clone());
+                    }
+                }
+            }
+            if patience == Patience::None {
+                let why = "the queue before the disk is full";
+                return Err(Error::new(ErrorKind::Busy, "busy", why.into()));
+            }
+            inner.room_waiters += 1;
+            // Bounded, so that a wake that got lost costs a moment and not for ever.
+            self.room.wait_for(&mut inner, Duration::from_millis(100));
+            inner.room_waiters -= 1;
+        }
+    }
+
+    /// Waits until `zxid`, which is in group `batch`, is durable; writes the group itself if nobody else does.
+    /// Returns false if the time ran out.
+    pub(crate) fn wait(&self, zxid: Zxid, batch: u64, deadline_ns: Option<u64>) -> Result<bool> {
+        loop {
+            if let Some(outcome) = self.outcome(zxid) {
+                return outcome.map(|()| true);
+            }
+            let mut inner = self.inner.lock();
+            if inner.core.durable_zxid() >= zxid {
+                return Ok(true);
+            }
+            let mut until = deadline_ns;
+            if inner.core.forming_batch() == batch {
+                match self.begin(&mut inner) {
+                    Begin::Group(under_way) => {
+                        drop(inner);
+                        self.finish(under_way);
+                        continue;
+                    }
+                    // One of the waiters keeps the time for all.
+                    Begin::WaitUntil(at) if inner.timed_batch != Some(batch) => {
+                        inner.timed_batch = Some(batch);
+                        until = Some(until.map_or(at, |d| d.min(at)));
+                    }
+                    Begin::WaitUntil(_) | Begin::Nothing => {}
+                }
+            }
+            let word = self.waiting.word(batch);
+            let seen = word.value();
+            word.announce();
+            drop(inner);
+            // The failure is published before the wake, so it is seen here or it ends the sleep.
+            let timeout = match until {
+                _ if self.failure().is_some() => Some(Duration::ZERO),
+                Some(at) => Some(Duration::from_nanos(at.saturating_sub(self.clock.nanos()))),
+                None => None,
+            };
+            if !word.sleep(seen, timeout) {
+                self.time_ran_out(batch);
+                if deadline_ns.is_some_and(|d| self.clock.nanos() >= d) {
+                    return self.outcome(zxid).map_or_else(|| { self.kick(); Ok(false) }, |o| o.map(|()| true));
+                }
+            }
+        }
+    }
+
+    fn time_ran_out(&self, batch: u64) {
+        let mut inner = self.inner.lock();
+        if inner.timed_batch == Some(batch) {
+            inner.timed_batch = None;
+        }
+    }
+
+    /// Has the forming group written by a committer: for those who do not wait in a thread.
+    pub(crate) fn kick(&self) {
+        if !self.kicked.swap(true, Ordering::AcqRel) {
+            self.background.wake_one();
+        }
+    }
+
+    pub(crate) fn waiting(&self) -> &WaitingRoom {
+        &self.waiting
+    }
+
+    /// Takes in a failure: tells everyone who waits, and everyone who comes after.
+    pub(crate) fn fail(&self, error: Error) {
+        let first = {
+            let mut inner = self.inner.lock();
+            inner.core.fail(error);
+            inner.core.failure().cloned().expect("just set")
+        };
+        self.publish_failure(&first);
+    }
+
+    pub(super) fn publish_failure(&self, first: &Error) {
+        if self.failed.set(Error::poisoned_by(first)).is_ok() {
+            let told = Err(self.failed.get().cloned().expect("just set"));
+            self.waiting.fail(&told);
+            self.room.notify_all();
+            self.background.wake_all();
+        }
+    }
+}

@@ -1,0 +1,254 @@
+use std::sync::Arc;
+
+use super::judge::{Ending, Judgement, judge};
+use super::report::{CutReport, RecoveryReport, TailState};
+use super::survey::Survey;
+use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
+use crate::format::{
+    Cut, DatabaseId, MANIFEST_TEMP_NAME, Manifest, SegmentHeader, aside_name, segment_name, segment_temp_name,
+};
+use crate::io::{Disk, File, OpenMode};
+use crate::log::commit::{ActiveSegment, Position};
+use crate::log::directory::{LogDirectory, keep_reserve, remove_if_there, sync_dir, write_manifest};
+use crate::log::options::LogOptions;
+use crate::log::prepare::{SegmentPlan, prepare_now};
+use crate::log::segments::SegmentSet;
+
+/// A log that is ready to take appends.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) directory: LogDirectory,
+    pub(crate) plan: SegmentPlan,
+    pub(crate) segments: SegmentSet,
+    pub(crate) active: ActiveSegment,
+    pub(crate) next: Option<ActiveSegment>,
+    pub(crate) position: Position,
+    pub(crate) next_seq: u64,
+    pub(crate) report: RecoveryReport,
+}
+
+/// Makes a new log in a directory that has none. The manifest is what makes it one: it comes last.
+pub(crate) fn create(
+    disk: &Arc<dyn Disk>,
+    survey: &Survey,
+    options: &LogOptions,
+    clock: &Clock,
+    random: &mut Random,
+) -> Result<Judgement> {
+    let database_id = options.expected_database_id.unwrap_or_else(|| DatabaseId::random(random));
+    for seq in survey.nameless.iter().chain(&survey.segment_temps) {
+        remove_if_there(disk.as_ref(), &segment_name(*seq))?;
+        remove_if_there(disk.as_ref(), &segment_temp_name(*seq))?;
+    }
+    let plan = SegmentPlan::of(options, database_id, disk.as_ref());
+    prepare_now(disk, &plan, 1, clock, random)?;
+    let manifest = Manifest {
+        database_id,
+        version: 1,
+        numbering: options.numbering,
+        epoch: crate::base::Epoch::ZERO,
+        durable_zxid: Zxid::ZERO,
+        clean: true,
+        first_seq: 1,
+        floor_zxid: Zxid::ZERO,
+        cuts: Vec::new(),
+    };
+    write_manifest(disk, &manifest)?;
+    let again = super::survey(disk)?;
+    judge(&again, &manifest)
+}
+
+/// Carries out what was judged. Every step may be interrupted: judging again leads to the same.
+pub(crate) fn open_recovered(
+    disk: &Arc<dyn Disk>,
+    survey: &Survey,
+    judged: Judgement,
+    options: &LogOptions,
+    clock: &Clock,
+    random: &mut Random,
+) -> Result<Opened> {
+    check_asked(&judged.manifest, options)?;
+    let plan = SegmentPlan::of(options, judged.manifest.database_id, disk.as_ref());
+    let mut report = start_report(disk.as_ref(), survey, &judged);
+    let mut seq_max = survey.seq_max;
+    let (active, mut next) = match &judged.ending {
+        Ending::InPlace => (continue_in_place(disk.as_ref(), &judged, &plan)?, take_next(disk, survey, &judged, &plan)?),
+        Ending::Cut { .. } => {
+            seq_max += 1;
+            let mut fresh = prepare_now(disk, &plan, seq_max, clock, random)?;
+            fresh.floor_zxid = judged.last_zxid;
+            (fresh, None)
+        }
+    };
+    let directory = LogDirectory::new(disk.clone(), judged.manifest.clone());
+    let manifest = commit_opening(&directory, &judged, active.header.seq)?;
+    tidy(disk.as_ref(), survey, &manifest, &active, &mut next, &mut report)?;
+    keep_reserve(disk.as_ref());
+    let mut segments = SegmentSet::new();
+    let ended = judged.segments.len() - usize::from(judged.ending == Ending::InPlace);
+    judged.segments.iter().take(ended).for_each(|s| segments.push_ended(s.clone()));
+    segments.push_active(active.header, active.floor_zxid);
+    let next_seq = next.as_ref().map_or(active.header.seq, |n| n.header.seq) + 1;
+    Ok(Opened {
+        directory,
+        plan,
+        segments,
+        active,
+        next,
+        position: Position { last_zxid: judged.last_zxid, epoch: judged.epoch, time_max_ms: judged.time_max_ms },
+        next_seq,
+        report,
+    })
+}
+
+fn check_asked(manifest: &Manifest, options: &LogOptions) -> Result<()> {
+    if let Some(expected) = options.expected_database_id.filter(|id| *id != manifest.database_id) {
+        return Err(Error::new(
+            ErrorKind::WrongOwner,
+            "database_foreign",
+            format!("the log belongs to database {}, not to {expected}", manifest.database_id),
+        ));
+    }
+    if options.numbering != manifest.numbering {
+        let (is, asked) = (manifest.numbering, options.numbering);
+        return Err(Error::invalid(format!("the log is numbered by {is:?}, not by {asked:?}")));
+    }
+    Ok(())
+}
+
+/// Records that the log is open and, after a crash, where it was cut. Makes what recovery counts on durable
+/// first: a group that was read back may have been in a cache only.
+fn commit_opening(directory: &LogDirectory, judged: &Judgement, active_seq: u64) -> Result<Manifest> {
+    if let Ending::Cut { seq, .. } = &judged.ending
+        && *seq > 0
+        && !crate::planted("recovered_tail_unsynced")
+    {
+        let name = segment_name(*seq);
+        let wrap = |e| Error::io("sync the recovered end of the log", e).in_file(&name);
+        let file = directory.disk().open(&name, OpenMode::Write { direct: false }).map_err(wrap)?;
+        file.sync().map_err(wrap)?;
+    }
+    directory.commit(|m| {
+        m.clean = false;
+        m.durable_zxid = judged.last_zxid;
+        m.epoch = judged.epoch;
+        if let Ending::Cut { seq, .. } = judged.ending {
+            m.cuts.retain(|c| c.seq < seq);
+            if seq > 0 {
+                m.cuts.push(Cut { seq, last_zxid: judged.last_zxid, next_seq: active_seq });
+            } else {
+                // Not even the first segment is usable, and nothing is lost by it: begin anew.
+                m.first_seq = active_seq;
+            }
+        }
+    })
+}
+
+fn continue_in_place(disk: &dyn Disk, judged: &Judgement, plan: &SegmentPlan) -> Result<ActiveSegment> {
+    let last = judged.segments.last().expect("a log that ends in place has a segment");
+    let file = open_for_writing(disk, &last.header, plan.direct)?;
+    Ok(ActiveSegment {
+        seed: last.header.seed(),
+        header: last.header,
+        file,
+        offset: last.end_offset,
+        floor_zxid: last.floor_zxid,
+        records: last.records,
+        groups: (last.end_offset - last.header.first_group_offset()).div_ceil(last.header.block_bytes),
+        index: last.index.clone(),
+    })
+}
+
+fn open_for_writing(disk: &dyn Disk, header: &SegmentHeader, direct: bool) -> Result<Arc<dyn File>> {
+    let name = segment_name(header.seq);
+    let wrap = |e| Error::io("open a segment for writing", e).in_file(&name);
+    let file = disk.open(&name, OpenMode::Write { direct }).map_err(wrap)?;
+    // Made with smaller blocks than this device takes directly: go through the page cache.
+    if header.block_bytes.is_multiple_of(file.align_bytes()) {
+        return Ok(file);
+    }
+    disk.open(&name, OpenMode::Write { direct: false }).map_err(wrap)
+}
+
+/// The prepared segment behind the one in use, if the last process left one that fits.
+fn take_next(
+    disk: &Arc<dyn Disk>,
+    survey: &Survey,
+    judged: &Judgement,
+    plan: &SegmentPlan,
+) -> Result<Option<ActiveSegment>> {
+    let last = judged.segments.last().expect("a log that ends in place has a segment").header.seq;
+    let fits = |h: &SegmentHeader| {
+        h.capacity == plan.segment_bytes && h.block_bytes == plan.block_bytes && h.fill == plan.fill
+    };
+    let prepared = survey.segments.get(&(last + 1)).filter(|s| s.is_blank());
+    let Some(header) = prepared.and_then(|s| s.header.as_ref().ok()).filter(|h| fits(h)) else { return Ok(None) };
+    let file = open_for_writing(disk.as_ref(), header, plan.direct)?;
+    Ok(Some(ActiveSegment::fresh(*header, file, Zxid::ZERO)))
+}
+
+/// Clears away what is no part of the log: moves aside what holds groups, removes what holds nothing.
+fn tidy(
+    disk: &dyn Disk,
+    survey: &Survey,
+    manifest: &Manifest,
+    active: &ActiveSegment,
+    next: &mut Option<ActiveSegment>,
+    report: &mut RecoveryReport,
+) -> Result<()> {
+    let kept_next = next.as_ref().map(|n| n.header.seq);
+    for (seq, scan) in &survey.segments {
+        let name = segment_name(*seq);
+        let purged = *seq < manifest.first_seq;
+        let beyond = manifest.is_cut_away(*seq) || *seq > active.header.seq && Some(*seq) != kept_next;
+        if scan.is_blank() && (purged || beyond) || purged && scan.header.is_ok() {
+            remove_if_there(disk, &name)?;
+            report.removed.push(name);
+        } else if beyond {
+            let aside = aside_name(*seq, manifest.version);
+            disk.rename(&name, &aside).map_err(|e| Error::io("move a segment aside", e).in_file(&name))?;
+            report.moved_aside.push(aside);
+        }
+        // A purged segment whose header cannot be read stays: it may be somebody's.
+    }
+    for seq in &survey.segment_temps {
+        let name = segment_temp_name(*seq);
+        remove_if_there(disk, &name)?;
+        report.removed.push(name);
+    }
+    remove_if_there(disk, MANIFEST_TEMP_NAME)?;
+    if !report.removed.is_empty() || !report.moved_aside.is_empty() {
+        sync_dir(disk)?;
+    }
+    Ok(())
+}
+
+fn start_report(disk: &dyn Disk, survey: &Survey, judged: &Judgement) -> RecoveryReport {
+    let (tail, cut) = match &judged.ending {
+        Ending::InPlace => (TailState::Clean, None),
+        Ending::Cut { torn_bytes: 0, later: false, .. } => (TailState::Unclean, None),
+        Ending::Cut { seq, offset, torn_bytes, .. } => {
+            let cut = CutReport { file: segment_name(*seq), offset: *offset, bytes: *torn_bytes };
+            (TailState::Torn, Some(cut))
+        }
+    };
+    RecoveryReport {
+        database_id: judged.manifest.database_id,
+        backend: disk.info().clone(),
+        created: false,
+        floor_zxid: judged.manifest.floor_zxid,
+        last_zxid: judged.last_zxid,
+        epoch: judged.epoch,
+        segments: judged.segments.len() as u64,
+        records: judged.records,
+        bytes: judged.bytes,
+        tail,
+        cut,
+        moved_aside: Vec::new(),
+        asides: survey.asides.clone(),
+        removed: Vec::new(),
+        foreign: survey.foreign.clone(),
+        read_ns: 0,
+        total_ns: 0,
+    }
+}

@@ -1,0 +1,209 @@
+use super::survey::Survey;
+use super::table::{EndState, Facts, FileState, Verdict, decide};
+use crate::base::{Epoch, Error, Result, Zxid};
+use crate::format::{Manifest, segment_name};
+use crate::log::commit::RetiredSegment;
+use crate::log::read::{SegmentScan, StopKind};
+
+/// What the log is, as far as its files tell.
+#[derive(Debug)]
+pub(crate) struct Judgement {
+    pub(crate) manifest: Manifest,
+    /// The segments of the log, oldest first. The last one is where the log ends.
+    pub(crate) segments: Vec<RetiredSegment>,
+    pub(crate) ending: Ending,
+    pub(crate) last_zxid: Zxid,
+    pub(crate) epoch: Epoch,
+    pub(crate) time_max_ms: i64,
+    pub(crate) records: u64,
+    pub(crate) bytes: u64,
+}
+
+/// How the log ends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// Cleanly; the last segment takes more groups.
+    InPlace,
+    /// Nothing after the last record of segment `seq` counts; the log goes on in a new segment.
+    Cut {
+        seq: u64,
+        offset: u64,
+        /// Bytes behind the end that are not zeros and not known to be durable, up to the end of the file.
+        torn_bytes: u64,
+        /// Whether groups of later segments go with it.
+        later: bool,
+    },
+}
+
+/// Walks the segments from the oldest on, and decides by the table where the log ends, or that it is damaged.
+pub(crate) fn judge(survey: &Survey, manifest: &Manifest) -> Result<Judgement> {
+    let mut walk = Walk { survey, manifest, out: Judgement::start(manifest), seq: manifest.first_seq };
+    loop {
+        let scan = survey.segments.get(&walk.seq);
+        let facts = walk.facts(scan);
+        match decide(&facts) {
+            Verdict::NextSegment => walk.pass(scan.expect("a whole segment is there")),
+            Verdict::Continue => return Ok(walk.end_in_place(scan.expect("a clean end is in a file"))),
+            Verdict::CutHere => return Ok(walk.end_by_cut(scan, facts.later)),
+            Verdict::Refuse(code) => return Err(walk.refuse(code, scan)),
+            Verdict::Impossible => {
+                return Err(Error::corrupt("log_damaged", format!("what was found contradicts itself: {facts:?}"))
+                    .in_file(&segment_name(walk.seq)));
+            }
+        }
+    }
+}
+
+impl Judgement {
+    fn start(manifest: &Manifest) -> Judgement {
+        Judgement {
+            manifest: manifest.clone(),
+            segments: Vec::new(),
+            ending: Ending::InPlace,
+            last_zxid: manifest.floor_zxid,
+            epoch: manifest.epoch,
+            time_max_ms: i64::MIN,
+            records: 0,
+            bytes: 0,
+        }
+    }
+}
+
+struct Walk<'s> {
+    survey: &'s Survey,
+    manifest: &'s Manifest,
+    out: Judgement,
+    seq: u64,
+}
+
+impl Walk<'_> {
+    fn facts(&self, scan: Option<&SegmentScan>) -> Facts {
+        let last = self.last_with(scan);
+        let later_claims = self.later().map(|(_, s)| s.claims_anywhere()).max().unwrap_or(Zxid::ZERO);
+        let own_claims = scan.map_or(Zxid::ZERO, SegmentScan::claims_anywhere);
+        let durable = self.manifest.durable_zxid.max(later_claims).max(own_claims);
+        Facts {
+            file: match scan {
+                None => FileState::Absent,
+                Some(scan) if scan.header.is_err() => FileState::BadHeader,
+                Some(scan) if scan.is_short() => FileState::Short,
+                Some(_) => FileState::Usable,
+            },
+            end: self.end(scan, last),
+            later: scan.is_some_and(|s| s.beyond.is_some()) || self.later().any(|(_, s)| s.has_groups()),
+            proof: durable > last,
+            settled: self.manifest.clean && self.manifest.durable_zxid == last,
+        }
+    }
+
+    fn end(&self, scan: Option<&SegmentScan>, last: Zxid) -> EndState {
+        let Some(scan) = scan.filter(|s| s.header.is_ok()) else { return EndState::Zeros };
+        if scan.floor_zxid.is_some_and(|floor| floor != self.out.last_zxid) {
+            return EndState::Misfit;
+        }
+        // A segment without a group that the manifest ends at what came before it.
+        let ended_unused = self.manifest.cut_of(self.seq).is_some_and(|c| c.last_zxid == last);
+        match scan.stop.kind {
+            StopKind::Sealed | StopKind::Limit => EndState::Ended,
+            StopKind::Zeros | StopKind::Garbage if ended_unused => EndState::Ended,
+            StopKind::Zeros | StopKind::Header => EndState::Zeros,
+            StopKind::Garbage => EndState::Garbage,
+            StopKind::Misfit => EndState::Misfit,
+        }
+    }
+
+    /// Segments behind this one that are not known to be cut away.
+    fn later(&self) -> impl Iterator<Item = (&u64, &SegmentScan)> {
+        self.survey.segments.range(self.seq + 1..).filter(|(seq, _)| !self.manifest.is_cut_away(**seq))
+    }
+
+    fn last_with(&self, scan: Option<&SegmentScan>) -> Zxid {
+        scan.and_then(|s| s.last_zxid).unwrap_or(self.out.last_zxid)
+    }
+
+    fn take(&mut self, scan: &SegmentScan) {
+        let header = *scan.header.as_ref().expect("taken only with a good header");
+        let floor_zxid = self.out.last_zxid;
+        self.out.last_zxid = self.last_with(Some(scan));
+        self.out.epoch = self.out.epoch.max(scan.epoch);
+        self.out.time_max_ms = self.out.time_max_ms.max(scan.time_max_ms);
+        self.out.records += scan.records;
+        self.out.bytes += scan.end_offset;
+        self.out.segments.push(RetiredSegment {
+            header,
+            floor_zxid,
+            last_zxid: self.out.last_zxid,
+            end_offset: scan.end_offset,
+            records: scan.records,
+            time_max_ms: self.out.time_max_ms,
+            index: scan.index.clone(),
+        });
+    }
+
+    fn pass(&mut self, scan: &SegmentScan) {
+        self.take(scan);
+        self.seq = self.manifest.cut_of(self.seq).map_or(self.seq + 1, |c| c.next_seq);
+    }
+
+    fn end_in_place(mut self, scan: &SegmentScan) -> Judgement {
+        self.take(scan);
+        self.out
+    }
+
+    fn end_by_cut(mut self, scan: Option<&SegmentScan>, later: bool) -> Judgement {
+        let usable = scan.filter(|s| s.header.is_ok());
+        if let Some(scan) = usable {
+            self.take(scan);
+            let torn_bytes = match scan.stop.kind {
+                StopKind::Zeros => 0,
+                _ => scan.file_len.saturating_sub(scan.end_offset),
+            };
+            self.out.ending = Ending::Cut { seq: self.seq, offset: scan.end_offset, torn_bytes, later };
+            return self.out;
+        }
+        // The segment itself is unusable: the log ends with the one before, which it was to follow.
+        let (seq, offset) = self.out.segments.last().map_or((0, 0), |s| (s.header.seq, s.end_offset));
+        let torn_bytes = scan.map_or(0, |s| s.file_len);
+        self.out.ending = Ending::Cut { seq, offset, torn_bytes, later: scan.is_some() };
+        self.out
+    }
+
+    fn refuse(&self, code: &'static str, scan: Option<&SegmentScan>) -> Error {
+        let name = segment_name(self.seq);
+        let last = self.last_with(scan);
+        let Some(scan) = scan else {
+            let what = format!("the segment is missing; the log must go on here after {last}");
+            return Error::corrupt(code, what).in_file(&name).with_zxids(after(last), self.lost_until(last));
+        };
+        let header = match &scan.header {
+            Ok(header) => header,
+            Err(error) => return error.clone(),
+        };
+        let (offset, first, until) = match scan.stop.bad {
+            Some(bad) => (scan.stop.offset + bad.offset, bad.first_zxid, bad.last_zxid),
+            None => (scan.stop.offset, after(last), self.lost_until(last)),
+        };
+        let what = match (code, scan.stop.bad) {
+            ("segment_short", _) => {
+                format!("the segment was written through to {} bytes and has {}", header.capacity, scan.file_len)
+            }
+            ("group_misplaced", _) => format!("a valid group stands here that does not follow {last}"),
+            (_, Some(bad)) => format!("bytes that were durable have changed ({})", bad.code),
+            (_, None) => format!("the valid bytes end here after {last}, but more was durable"),
+        };
+        Error::corrupt(code, what).in_file(&name).at_offset(offset).with_zxids(first, until)
+    }
+
+    /// The last record that is known to be lost when the log ends after `last`.
+    fn lost_until(&self, last: Zxid) -> Zxid {
+        let own = self.survey.segments.get(&self.seq);
+        let behind = own.and_then(|s| s.beyond).map_or(last, |b| b.claims);
+        let next_floor = self.later().find_map(|(_, s)| s.floor_zxid).unwrap_or(last);
+        let known = behind.max(next_floor).max(self.manifest.durable_zxid);
+        known.max(after(last))
+    }
+}
+
+fn after(zxid: Zxid) -> Zxid {
+    Zxid::new(zxid.get().saturating_add(1))
+}

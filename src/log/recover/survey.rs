@@ -1,0 +1,80 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::scan_all::scan_all;
+use crate::base::{Error, Result};
+use crate::format::{Manifest, Name, segment_name};
+use crate::io::{Disk, EntryKind};
+use crate::log::directory::{open_segment, read_manifest};
+use crate::log::read::{SegmentScan, is_blank_file};
+
+/// What stands in a log's directory, read but not changed.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    pub(crate) manifest: Option<Manifest>,
+    /// Every segment that has a name, whether it belongs to the log or not; scanned where a manifest says
+    /// which database this is.
+    pub(crate) segments: BTreeMap<u64, SegmentScan>,
+    /// Blank segments of a creation that was interrupted before its manifest.
+    pub(crate) nameless: Vec<u64>,
+    /// Segments that were being prepared.
+    pub(crate) segment_temps: Vec<u64>,
+    /// Segments that were cut away and kept.
+    pub(crate) asides: Vec<String>,
+    /// Names that are not ours; never read, never changed.
+    pub(crate) foreign: Vec<String>,
+    /// The highest segment number that any name carries.
+    pub(crate) seq_max: u64,
+}
+
+/// Reads a directory.
+pub(crate) fn survey(disk: &Arc<dyn Disk>) -> Result<Survey> {
+    let entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
+    let mut survey = Survey {
+        manifest: read_manifest(disk.as_ref())?,
+        segments: BTreeMap::new(),
+        nameless: Vec::new(),
+        segment_temps: Vec::new(),
+        asides: Vec::new(),
+        foreign: Vec::new(),
+        seq_max: 0,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let name = Name::parse(&entry.name);
+        if let Name::Segment(seq) | Name::SegmentTemp(seq) | Name::Aside(seq) = name {
+            survey.seq_max = survey.seq_max.max(seq);
+        }
+        match name {
+            Name::Segment(_) if entry.kind != EntryKind::File => {
+                return Err(Error::corrupt("not_a_file", "the segment is no regular file").in_file(&entry.name));
+            }
+            Name::Segment(seq) => found.push((seq, entry.len)),
+            Name::SegmentTemp(seq) => survey.segment_temps.push(seq),
+            Name::Aside(_) => survey.asides.push(entry.name),
+            Name::Foreign => survey.foreign.push(entry.name),
+            Name::Lock | Name::Manifest | Name::ManifestTemp | Name::Reserve => {}
+        }
+    }
+    survey.foreign.sort();
+    survey.asides.sort();
+    found.sort_unstable();
+    if let Some(manifest) = &survey.manifest {
+        survey.segments = scan_all(disk, manifest, &found)?;
+    } else {
+        found.iter().try_for_each(|(seq, _)| refuse_without_manifest(disk, *seq))?;
+        survey.nameless = found.iter().map(|(seq, _)| *seq).collect();
+    }
+    Ok(survey)
+}
+
+/// Segments without a manifest: the leftovers of a creation that was interrupted hold nothing; anything else
+/// has lost its manifest.
+fn refuse_without_manifest(disk: &Arc<dyn Disk>, seq: u64) -> Result<()> {
+    let name = segment_name(seq);
+    let file = open_segment(disk.as_ref(), &name)?;
+    if is_blank_file(file.as_ref())? {
+        return Ok(());
+    }
+    Err(Error::corrupt("manifest_missing", "there are segments but no manifest that says what they are").in_file(&name))
+}

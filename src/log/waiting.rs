@@ -1,0 +1,114 @@
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Waker;
+
+use parking_lot::Mutex;
+
+use crate::base::Result;
+use crate::io::WaitWord;
+
+/// Groups that are waited for at once are far fewer; two that share a place only wake each other in vain.
+const PLACES: usize = 64;
+
+/// Where those wait whose group is not durable yet. Each group has a place of its own, so that one call
+/// wakes exactly the waiters of one group.
+pub(crate) struct WaitingRoom {
+    places: Vec<Place>,
+}
+
+#[derive(Default)]
+struct Place {
+    word: WaitWord,
+    /// How many listeners there are, to pass by without a lock where there are none.
+    listener_count: AtomicU32,
+    listeners: Mutex<Vec<Listener>>,
+}
+
+/// Someone to tell, other than by waking a thread.
+pub(crate) struct Listener {
+    pub(crate) batch: u64,
+    pub(crate) tell: Tell,
+}
+
+/// How to tell.
+pub(crate) enum Tell {
+    /// A task that polls a ticket.
+    Waker(Waker),
+    /// A function to call.
+    Call(Box<dyn FnOnce(Result<()>) + Send>),
+}
+
+impl WaitingRoom {
+    pub(crate) fn new() -> WaitingRoom {
+        WaitingRoom { places: (0..PLACES).map(|_| Place::default()).collect() }
+    }
+
+    fn place(&self, batch: u64) -> &Place {
+        &self.places[(batch % PLACES as u64) as usize]
+    }
+
+    /// The word on which to sleep for a group.
+    pub(crate) fn word(&self, batch: u64) -> &WaitWord {
+        &self.place(batch).word
+    }
+
+    /// Adds a listener. The caller must look again afterwards whether the group has become durable, and
+    /// then call [`tell`](WaitingRoom::tell) itself.
+    pub(crate) fn listen(&self, listener: Listener) {
+        let place = self.place(listener.batch);
+        let mut listeners = place.listeners.lock();
+        if let Tell::Waker(new) = &listener.tell {
+            let same = |l: &&mut Listener| matches!(&l.tell, Tell::Waker(w) if w.will_wake(new));
+            if let Some(old) = listeners.iter_mut().find(same) {
+                // The same task asks again, or asks for two tickets: it is woken at the earlier one and
+                // will ask again.
+                old.batch = old.batch.min(listener.batch);
+                return;
+            }
+        }
+        listeners.push(listener);
+        place.listener_count.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Wakes the threads that wait for group `batch`.
+    pub(crate) fn wake(&self, batch: u64) {
+        self.place(batch).word.wake_all();
+    }
+
+    /// Tells the listeners of all groups before `end_batch` that share the place of `batch`.
+    pub(crate) fn tell(&self, batch: u64, end_batch: u64, result: &Result<()>) {
+        let place = self.place(batch);
+        if place.listener_count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let told: Vec<Listener> = {
+            let mut listeners = place.listeners.lock();
+            let told: Vec<Listener> = listeners.extract_if(.., |l| l.batch < end_batch).collect();
+            let count = u32::try_from(told.len()).expect("a listener needs memory");
+            place.listener_count.fetch_sub(count, Ordering::AcqRel);
+            told
+        };
+        // Outside the lock: a callback may append and listen again.
+        for listener in told {
+            match listener.tell {
+                Tell::Waker(waker) => waker.wake(),
+                Tell::Call(call) => call(result.clone()),
+            }
+        }
+    }
+
+    /// Wakes and tells everyone: the log has failed.
+    pub(crate) fn fail(&self, result: &Result<()>) {
+        for batch in 0..PLACES as u64 {
+            self.wake(batch);
+            self.tell(batch, u64::MAX, result);
+        }
+    }
+}
+
+impl fmt::Debug for WaitingRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listeners: u32 = self.places.iter().map(|p| p.listener_count.load(Ordering::Relaxed)).sum();
+        f.debug_struct("WaitingRoom").field("listeners", &listeners).finish_non_exhaustive()
+    }
+}
