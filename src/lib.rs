@@ -5,4 +5,6 @@ mod base;
 mod io;
 
 pub use base::{Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
+#[cfg(any(test, feature = "sim"))]
+pub use io::sim;
 pub use io::{Backend, BackendChoice, BackendInfo, WriteMode};
