@@ -1,5 +1,6 @@
 //! What the log may expect of a disk, and what a disk must keep. `conformance.rs` holds every backend to it.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
@@ -156,7 +157,7 @@ pub(crate) trait Lock: Send + Sync + fmt::Debug {}
 ///
 /// Opened `direct`, offsets, lengths and buffers of writes and reads must be multiples of
 /// [`align_bytes`](File::align_bytes); a [`Buffer`] always begins aligned.
-pub(crate) trait File: Send + Sync + fmt::Debug {
+pub(crate) trait File: Any + Send + Sync + fmt::Debug {
     fn name(&self) -> &str;
     /// 1 for a buffered file.
     fn align_bytes(&self) -> u64;

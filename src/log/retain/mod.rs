@@ -1,0 +1,14 @@
+//! What is kept and what goes: pins, purging from the front, truncation from the back.
+
+mod pin;
+mod purge;
+mod retention;
+mod truncate;
+
+pub use pin::LogPin;
+pub(crate) use pin::{Pin, Pins};
+pub use purge::PurgeReport;
+pub(crate) use purge::purge;
+pub use retention::Retention;
+pub use truncate::TruncateReport;
+pub(crate) use truncate::truncate;

@@ -1,0 +1,78 @@
+use super::Retention;
+use crate::base::{Error, Result, Zxid};
+use crate::format::segment_name;
+use crate::log::directory::{open_segment, sync_dir};
+use crate::log::engine::Shared;
+
+/// What a purge removed, and what it could not.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct PurgeReport {
+    /// Files that are gone.
+    pub removed: Vec<String>,
+    /// The last record that was purged: what the log starts after.
+    pub floor_zxid: Zxid,
+    /// Files that are no part of the log any more but could not be removed, and why. The next open tries
+    /// again.
+    pub left: Vec<(String, Error)>,
+    /// Whether a pin kept segments that would otherwise have gone.
+    pub held_by_pin: bool,
+}
+
+/// Removes segments from the front that hold nothing after `through`. The manifest comes first: once it says
+/// that the log starts later, what is left of the files does not matter.
+pub(crate) fn purge(shared: &Shared, through: Zxid, retention: &Retention) -> Result<PurgeReport> {
+    if let Some(failure) = shared.failure() {
+        return Err(failure.clone());
+    }
+    let (going, first_seq, floor_zxid, held_by_pin) = {
+        let segments = shared.segments.read();
+        let durable = shared.durable();
+        let wanted = through.min(durable);
+        let pinned = shared.pins.lock().oldest();
+        let unneeded = pinned.map_or(wanted, |p| p.min(wanted));
+        let now = shared.clock.wall_ms();
+        let count = retention.plan(&segments, unneeded, now);
+        let going: Vec<u64> = segments.iter().take(count).map(|s| s.header.seq).collect();
+        let first = segments.iter().nth(count).expect("the one in use stays");
+        (going, first.header.seq, first.floor_zxid, count < retention.plan(&segments, wanted, now))
+    };
+    let mut report = PurgeReport { floor_zxid, held_by_pin, ..PurgeReport::default() };
+    if going.is_empty() {
+        return Ok(report);
+    }
+    if crate::planted("purge_before_manifest") {
+        remove_files(shared, &going, &mut report)?;
+    }
+    let committed = shared.directory.commit(|m| {
+        m.first_seq = first_seq;
+        m.floor_zxid = floor_zxid;
+        m.cuts.retain(|c| c.seq >= first_seq);
+    });
+    if let Err(error) = committed {
+        // On disk the old or the new manifest stands, and memory does not know which.
+        if error.kind() != crate::ErrorKind::NoSpace {
+            shared.fail(error.clone());
+        }
+        return Err(error);
+    }
+    shared.segments.write().drop_before(first_seq);
+    remove_files(shared, &going, &mut report)?;
+    Ok(report)
+}
+
+fn remove_files(shared: &Shared, going: &[u64], report: &mut PurgeReport) -> Result<()> {
+    let disk = shared.directory.disk().as_ref();
+    for seq in going {
+        let name = segment_name(*seq);
+        // Only what can still be opened as a file of ours is removed; anything else is left to a person.
+        match open_segment(disk, &name).map(drop).and_then(|()| {
+            disk.remove(&name).map_err(|e| Error::io("remove a segment", e).in_file(&name))
+        }) {
+            Ok(()) => report.removed.push(name),
+            Err(error) if error.code() == "segment_missing" => {} // gone already is as good
+            Err(error) => report.left.push((name, error)),
+        }
+    }
+    sync_dir(disk)
+}
