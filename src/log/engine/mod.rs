@@ -7,5 +7,5 @@ mod shared;
 mod shutdown;
 
 pub(crate) use lead::{Begin, UnderWay};
-pub(crate) use shared::{Shared, StartOptions};
+pub(crate) use shared::{Patience, Shared, StartOptions};
 pub(crate) use shutdown::Threads;

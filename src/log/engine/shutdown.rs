@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::lead::Begin;
 use super::shared::Shared;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
+use crate::io::Lock;
 
 /// The threads behind an open log: the committers, and the preparer.
 #[derive(Debug)]
@@ -89,6 +90,78 @@ impl Shared {
         let quiet = self.inner.lock().queues.len() == self.options.group.in_flight_max;
         if quiet {
             drop(self.lock.lock().take());
+        }
+    }
+}
+
+impl Shared {
+    /// Writes the clean mark: everything that was logged is durable, and nothing is under way.
+    pub(crate) fn mark_closed(&self) -> Result<()> {
+        let durable = self.durable();
+        let committed = self.directory.commit(|m| {
+            m.clean = true;
+            m.durable_zxid = durable;
+        });
+        committed.map(drop)
+    }
+
+    /// Hands the directory's lock over.
+    pub(crate) fn take_lock(&self) -> Option<Box<dyn Lock>> {
+        self.lock.lock().take()
+    }
+
+    /// Changes the epoch: between two groups, durable before the first append of it.
+    pub(crate) fn advance_epoch(&self, epoch: Epoch) -> Result<()> {
+        let now = self.inner.lock().core.epoch();
+        if epoch == now {
+            return Ok(());
+        }
+        if epoch < now && !crate::planted("epoch_unchecked") {
+            let why = format!("epoch {epoch} is older than the durable epoch {now}");
+            return Err(Error::new(ErrorKind::Fenced, "fenced", why));
+        }
+        self.drain(ErrorKind::Fenced)?;
+        let durable = self.durable();
+        let committed = self.directory.commit(|m| {
+            m.epoch = m.epoch.max(epoch);
+            m.durable_zxid = durable;
+        });
+        match committed {
+            Ok(_) => {
+                self.inner.lock().core.reopen(epoch);
+                Ok(())
+            }
+            Err(error) => {
+                // Whether the new epoch stands on disk is not known: nothing may be let in any more.
+                self.fail(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Blocks until something after `zxid` is durable, the log fails, or the time runs out.
+    pub(crate) fn wait_for_growth(&self, zxid: Zxid, timeout: Duration) -> Result<bool> {
+        let nanos = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let deadline = self.clock.nanos().saturating_add(nanos);
+        loop {
+            if self.durable() > zxid {
+                return Ok(true);
+            }
+            if let Some(failure) = self.failure() {
+                return Err(failure.clone());
+            }
+            let now = self.clock.nanos();
+            if now >= deadline {
+                return Ok(false);
+            }
+            let mut inner = self.inner.lock();
+            if inner.core.durable_zxid() > zxid {
+                return Ok(true);
+            }
+            inner.room_waiters += 1;
+            let left = Duration::from_nanos(deadline - now).min(Duration::from_millis(100));
+            self.room.wait_for(&mut inner, left);
+            inner.room_waiters -= 1;
         }
     }
 }

@@ -99,14 +99,14 @@ impl LogReader {
         loop {
             if let Some((header, mut records)) = self.group.take() {
                 let file = self.file.clone().expect("a group was read from a file");
-                let bytes = self.group_bytes(&header);
+                let (bytes, end_zxid) = self.extent(&header);
                 let group = self.window.get(file.as_ref(), header.offset, bytes)?.expect("verified before");
                 while let Some(record) = records.next(group) {
                     if record.zxid > self.last {
                         let at = record.payload.as_ptr() as usize - group.as_ptr() as usize;
                         let found =
                             (header.offset + at as u64, record.payload.len(), header, record.time_ms, record.zxid);
-                        if self.is_beyond_end(record.zxid) {
+                        if record.zxid > end_zxid {
                             break;
                         }
                         self.group = Some((header, records));
@@ -122,16 +122,12 @@ impl LogReader {
         }
     }
 
-    fn group_bytes(&self, header: &GroupHeader) -> usize {
+    /// How many bytes a group has, and the record at which its segment ends.
+    fn extent(&self, header: &GroupHeader) -> (usize, Zxid) {
         let segments = self.shared.segments.read();
-        let block = segments.get(self.seq).map_or(512, |s| s.header.block_bytes);
-        usize::try_from(header.total_bytes(block)).expect("verified: it is in the file")
-    }
-
-    /// Whether the segment was ended before this record.
-    fn is_beyond_end(&self, zxid: Zxid) -> bool {
-        let segments = self.shared.segments.read();
-        segments.get(self.seq).and_then(|s| s.ended.as_ref()).is_some_and(|e| zxid > e.last_zxid)
+        let segment = segments.get(self.seq).expect("pinned while it is read");
+        let bytes = usize::try_from(header.total_bytes(segment.header.block_bytes)).expect("it is in the file");
+        (bytes, segment.ended.as_ref().map_or(Zxid::MAX, |e| e.last_zxid))
     }
 
     /// Reads the next group of records. False: there is none that is durable.
@@ -205,7 +201,7 @@ impl LogReader {
         if self.chain.is_some_and(|c| c != group.prev_zxid) {
             return damaged("group_misplaced", offset, group.first_zxid, group.last_zxid);
         }
-        if group.last_zxid > durable && group.kind == GroupKind::Records && group.prev_zxid >= durable {
+        if group.last_zxid > durable {
             return Ok(None);
         }
         let bytes = usize::try_from(group.total_bytes(header.block_bytes)).unwrap_or(usize::MAX);

@@ -4,8 +4,7 @@ use crate::base::{Error, Result, Zxid};
 use crate::format::{Cut, Manifest, aside_name, segment_name};
 use crate::io::Disk;
 use crate::log::directory::{LogDirectory, open_segment, sync_dir};
-use crate::log::prepare::SegmentPlan;
-use crate::log::read::{Records, StopKind, not_in_log, scan_segment};
+use crate::log::read::{each_record, not_in_log};
 use crate::log::recover::Judgement;
 
 /// What a truncation cut off, and where it is kept.
@@ -82,17 +81,11 @@ fn last_at_or_before(disk: &Arc<dyn Disk>, judged: &Judgement, keep: usize, to: 
     let name = segment_name(segment.header.seq);
     let file = open_segment(disk.as_ref(), &name)?;
     let mut last = segment.floor_zxid;
-    let _ = (Records::of, scan_segment, StopKind::Limit);
-    crate::log::read::each_record(file.as_ref(), &segment.header, segment.end_offset, &mut |record| {
+    each_record(file.as_ref(), &segment.header, segment.end_offset, &mut |record| {
         if record.zxid <= to {
             last = record.zxid;
         }
         record.zxid < to
     })?;
     Ok(last)
-}
-
-/// Makes sure that the plan of new segments is the one of this database.
-pub(crate) fn plan_of(judged: &Judgement, plan: &SegmentPlan) -> bool {
-    plan.database_id == judged.manifest.database_id
 }

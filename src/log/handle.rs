@@ -1,0 +1,361 @@
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid, checksum};
+use crate::format::{DatabaseId, LOCK_NAME, Numbering};
+use crate::io::{BackendInfo, Disk, Lock, WriteMode, open_dir};
+use crate::log::commit::Incoming;
+use crate::log::engine::{Patience, Shared, StartOptions, Threads};
+use crate::log::options::LogOptions;
+use crate::log::read::{LogReader, Record, not_in_log};
+use crate::log::recover::{Judgement, Opened, RecoveryReport, Survey, create, judge, open_recovered, survey};
+use crate::log::retain::{LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate};
+use crate::log::segments::SegmentSet;
+use crate::log::stats::{Health, LogStats};
+use crate::log::ticket::AppendTicket;
+
+/// An open transaction log: the one live owner of its directory.
+///
+/// Share it by reference or in an `Arc`; every method but [`close`](Log::close) and
+/// [`truncate`](Log::truncate) takes `&self`. See the crate's documentation for an example.
+///
+/// Dropping a log lets go of it without a clean close: what was acknowledged is safe, what was not may or
+/// may not be there, and the next open verifies and starts a new segment. It waits for writes under way,
+/// but not for one that is stuck.
+pub struct Log {
+    shared: Arc<Shared>,
+    threads: Threads,
+}
+
+impl LogOptions {
+    /// Opens the log in directory `dir`, which must exist; creates it if the directory holds none.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Corrupt`]: acknowledged bytes have changed, or files are missing, swapped or foreign.
+    ///   Not one byte on disk was changed.
+    /// - [`ErrorKind::Locked`]: someone else has it open. [`ErrorKind::WrongOwner`]: another database.
+    ///   [`ErrorKind::Unsupported`]: written by a newer version. [`ErrorKind::Invalid`]: an option is out of
+    ///   its bounds. [`ErrorKind::NoSpace`], [`ErrorKind::Io`].
+    pub fn open(&self, dir: impl AsRef<Path>) -> Result<(Log, RecoveryReport)> {
+        self.check()?;
+        let dir = dir.as_ref();
+        let disk = open_dir(dir, self.backend)
+            .map_err(|e| Error::io("open the log's directory", e).in_file(&dir.display().to_string()))?;
+        self.open_on(&disk)
+    }
+
+    /// Opens the log on a simulated disk, with real threads.
+    ///
+    /// # Errors
+    /// As [`open`](LogOptions::open).
+    #[cfg(any(test, feature = "sim"))]
+    pub fn open_sim(&self, disk: &crate::sim::SimDisk) -> Result<(Log, RecoveryReport)> {
+        self.check()?;
+        self.open_on(&disk.handle())
+    }
+
+    fn open_on(&self, disk: &Arc<dyn Disk>) -> Result<(Log, RecoveryReport)> {
+        let clock = Clock::real();
+        let lock = take_lock(disk.as_ref())?;
+        let mut random = Random::from_system();
+        let opened = open_locked(disk, self, &clock, &mut random)?;
+        let report = opened.report.clone();
+        let start = StartOptions { options: self.clone(), clock, random, lock: Some(lock) };
+        let shared = Shared::new(opened, start)?;
+        let threads = Threads::start(&shared)?;
+        Ok((Log { shared, threads }, report))
+    }
+}
+
+/// Takes the directory.
+pub(crate) fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Lock>> {
+    disk.lock(LOCK_NAME).map_err(|e| match e.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            Error::new(ErrorKind::Locked, "locked", format!("the log is open elsewhere: {e}")).in_file(LOCK_NAME)
+        }
+        _ => Error::io("lock the log's directory", e).in_file(LOCK_NAME),
+    })
+}
+
+/// Everything between the lock and the threads: the part that the simulator runs as well.
+pub(crate) fn open_locked(
+    disk: &Arc<dyn Disk>,
+    options: &LogOptions,
+    clock: &Clock,
+    random: &mut Random,
+) -> Result<Opened> {
+    let start = clock.nanos();
+    let mut found = survey(disk)?;
+    let created = found.manifest.is_none();
+    let judged = match &found.manifest {
+        Some(manifest) => judge(&found, manifest)?,
+        None => {
+            let judged = create(disk, &found, options, clock, random)?;
+            found = survey(disk)?;
+            judged
+        }
+    };
+    let read = clock.nanos();
+    let mut opened = open_recovered(disk, &found, judged, options, clock, random)?;
+    opened.report.created = created;
+    opened.report.read_ns = read - start;
+    opened.report.total_ns = clock.nanos() - start;
+    Ok(opened)
+}
+
+impl Log {
+    /// Appends one record: ordered when this returns, durable when the ticket says so. Blocks while the
+    /// queue before the disk is full.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Fenced`]: the record's epoch is not the log's. Never let in, now or later.
+    /// - [`ErrorKind::OutOfOrder`]: its zxid does not come after the last one.
+    /// - [`ErrorKind::TooLarge`]: nothing was written.
+    /// - [`ErrorKind::NoSpace`]: there is no room for the next segment; tried again by itself.
+    /// - [`ErrorKind::Poisoned`], [`ErrorKind::Closed`].
+    pub fn append(&self, record: &Record<'_>) -> Result<AppendTicket> {
+        self.append_incoming(&[incoming(record)], Patience::Forever)
+    }
+
+    /// The same, but [`ErrorKind::Busy`] where [`append`](Log::append) would block.
+    ///
+    /// # Errors
+    /// As [`append`](Log::append), and [`ErrorKind::Busy`].
+    pub fn try_append(&self, record: &Record<'_>) -> Result<AppendTicket> {
+        self.append_incoming(&[incoming(record)], Patience::None)
+    }
+
+    /// Appends the record after the last one of `epoch`; the ticket tells its zxid.
+    ///
+    /// # Errors
+    /// As [`append`](Log::append), and [`ErrorKind::CounterExhausted`].
+    pub fn append_next(&self, epoch: Epoch, time_ms: i64, payload: &[u8]) -> Result<AppendTicket> {
+        let payload_crc = checksum::crc32(0, payload);
+        self.append_incoming(&[Incoming { zxid: None, epoch, time_ms, payload, payload_crc }], Patience::Forever)
+    }
+
+    /// Appends several records as one: a crash keeps all of them or none. The ticket is the last one's.
+    ///
+    /// # Errors
+    /// As [`append`](Log::append); nothing is appended then. [`ErrorKind::Invalid`] for no records at all.
+    pub fn append_batch(&self, records: &[Record<'_>]) -> Result<AppendTicket> {
+        let incoming: Vec<Incoming<'_>> = records.iter().map(incoming).collect();
+        self.append_incoming(&incoming, Patience::Forever)
+    }
+
+    fn append_incoming(&self, records: &[Incoming<'_>], patience: Patience) -> Result<AppendTicket> {
+        let (zxid, batch) = self.shared.append(records, patience)?;
+        Ok(AppendTicket::new(self.shared.clone(), zxid, batch))
+    }
+
+    /// Makes `epoch` durable and lets in only its appends from now on: older ones are fenced for ever, also
+    /// after a crash. The same epoch again is fine.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Fenced`] if a newer epoch is durable already. [`ErrorKind::Invalid`] if it does not fit
+    /// the 32 bits of ZooKeeper's numbering. A failed write poisons the log.
+    pub fn advance_epoch(&self, epoch: Epoch) -> Result<()> {
+        if self.shared.options.numbering == Numbering::Zxid && epoch.get() > u64::from(u32::MAX) {
+            return Err(Error::invalid(format!("epoch {epoch} does not fit 32 bits")));
+        }
+        self.shared.advance_epoch(epoch)
+    }
+
+    /// The newest durable epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.shared.inner().core.epoch()
+    }
+
+    /// The last record that was ordered: it may not be durable yet.
+    pub fn logged_zxid(&self) -> Zxid {
+        self.shared.inner().core.logged_zxid()
+    }
+
+    /// The last record that is durable. Never falls.
+    pub fn durable_zxid(&self) -> Zxid {
+        self.shared.durable()
+    }
+
+    /// The last record that was purged: the log holds what comes after it.
+    pub fn floor_zxid(&self) -> Zxid {
+        self.shared.segments.read().first().map_or(Zxid::ZERO, |s| s.floor_zxid)
+    }
+
+    /// Blocks until everything that was ordered before this call is durable.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Poisoned`] if a write failed.
+    pub fn flush(&self) -> Result<Zxid> {
+        let (zxid, batch) = {
+            let inner = self.shared.inner();
+            (inner.core.logged_zxid(), inner.core.forming_batch())
+        };
+        // If nothing is forming, the last record is in a group before; its waiters share that group's place.
+        let batch = if self.shared.inner().core.forming_records() == 0 { batch.saturating_sub(1) } else { batch };
+        self.shared.wait(zxid, batch, None)?;
+        Ok(zxid)
+    }
+
+    /// Reads the records after `after`, in order, up to what is durable, and follows the log as it grows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotInLog`] if some of them were purged.
+    pub fn reader(&self, after: Zxid) -> Result<LogReader> {
+        LogReader::new(self.shared.clone(), after)
+    }
+
+    /// Reads from the first record on whose time is `time_ms` or later, by the running maximum of the times:
+    /// a clock that jumped back hides nothing (all records from that one on are read).
+    ///
+    /// # Errors
+    /// As [`reader`](Log::reader).
+    pub fn reader_at_time(&self, time_ms: i64) -> Result<LogReader> {
+        let start = self.zxid_before_time(time_ms)?;
+        self.reader(start)
+    }
+
+    /// The record before the first one whose time is `time_ms` or later; the last one if there is none.
+    fn zxid_before_time(&self, time_ms: i64) -> Result<Zxid> {
+        let start = {
+            let segments = self.shared.segments.read();
+            let mut start = segments.first().map_or(Zxid::ZERO, |s| s.floor_zxid);
+            for segment in segments.iter() {
+                let Some(ended) = &segment.ended else { break };
+                let before = ended.index.iter().take_while(|e| e.time_max_before_ms < time_ms).last();
+                if let Some(entry) = before {
+                    start = Zxid::new(entry.first_zxid.get() - 1);
+                }
+                if ended.time_max_ms >= time_ms {
+                    break;
+                }
+            }
+            start.max(self.floor_from(&segments))
+        };
+        let mut reader = self.reader(start)?;
+        let mut last = start;
+        while let Some(record) = reader.next_record()? {
+            if record.time_ms >= time_ms {
+                break;
+            }
+            last = record.zxid;
+        }
+        Ok(last)
+    }
+
+    fn floor_from(&self, segments: &SegmentSet) -> Zxid {
+        segments.first().map_or(Zxid::ZERO, |s| s.floor_zxid)
+    }
+
+    /// Keeps the records after `after` from being purged while the pin lives.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotInLog`] if some of them were purged.
+    pub fn pin(&self, after: Zxid) -> Result<LogPin> {
+        Pin::new(&self.shared, after).map(LogPin)
+    }
+
+    /// Removes whole segments from the front that hold nothing after `through`, as far as `retention` and
+    /// pins let them go. `through` must come from what is durable elsewhere: a verified snapshot.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoSpace`], [`ErrorKind::Io`], [`ErrorKind::Poisoned`]. A file that cannot be removed is no
+    /// error: the report lists it.
+    pub fn purge(&self, through: Zxid, retention: &Retention) -> Result<PurgeReport> {
+        purge(&self.shared, through, retention)
+    }
+
+    /// Cuts off everything after `to` and opens the log anew. If `to` is no record of the log, it ends with
+    /// the last one before it; the report says which. What was cut is kept in the directory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotInLog`] if `to` lies before the first record that is kept or after the last one; the
+    /// log is unchanged, but it is closed all the same: open it again. Else as [`LogOptions::open`].
+    pub fn truncate(self, to: Zxid) -> Result<(Log, TruncateReport)> {
+        let disk = self.shared.directory.disk().clone();
+        let options = self.shared.options.clone();
+        let lock = self.close_keeping_lock()?;
+        let report = truncate_locked(&disk, to)?;
+        drop(lock);
+        let (log, _) = options.open_on(&disk)?;
+        Ok((log, report))
+    }
+
+    /// Writes what is logged, marks the log as closed cleanly, and lets go of the directory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Poisoned`] if a write has failed: the log is closed, but not cleanly.
+    pub fn close(self) -> Result<()> {
+        self.close_keeping_lock().map(drop)
+    }
+
+    fn close_keeping_lock(mut self) -> Result<Option<Box<dyn Lock>>> {
+        self.shared.drain(ErrorKind::Closed)?;
+        self.threads.stop(&self.shared);
+        self.shared.mark_closed()?;
+        Ok(self.shared.take_lock())
+    }
+
+    /// What the log has done since it was opened.
+    pub fn stats(&self) -> LogStats {
+        let inner = self.shared.inner();
+        LogStats {
+            logged_zxid: inner.core.logged_zxid(),
+            durable_zxid: inner.core.durable_zxid(),
+            waiting_records: u64::from(inner.core.forming_records()),
+            ..inner.stats.snapshot()
+        }
+    }
+
+    /// Whether the log's disk is well.
+    pub fn health(&self) -> Health {
+        match self.shared.failure() {
+            Some(error) => Health::Failed(error.clone()),
+            None if self.shared.inner().stats.is_slow() => Health::Slow,
+            None => Health::Fine,
+        }
+    }
+
+    /// The backend in use, and why not another.
+    pub fn backend(&self) -> BackendInfo {
+        self.shared.directory.disk().info().clone()
+    }
+
+    /// The database that the log belongs to.
+    pub fn database_id(&self) -> DatabaseId {
+        self.shared.directory.manifest().database_id
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.shared.abandon();
+        self.threads.stop(&self.shared);
+        self.shared.release_lock();
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").field("durable", &self.shared.durable()).finish_non_exhaustive()
+    }
+}
+
+fn incoming<'a>(record: &Record<'a>) -> Incoming<'a> {
+    Incoming {
+        zxid: Some(record.zxid),
+        epoch: record.epoch,
+        time_ms: record.time_ms,
+        payload: record.payload,
+        payload_crc: checksum::crc32(0, record.payload),
+    }
+}
+
+/// Truncates the log of a directory that is locked and not open.
+pub(crate) fn truncate_locked(disk: &Arc<dyn Disk>, to: Zxid) -> Result<TruncateReport> {
+    let found = survey(disk)?;
+    let Some(manifest) = &found.manifest else { return Err(not_in_log(to, "there is no log here")) };
+    let judged = judge(&found, manifest)?;
+    truncate(disk, &judged, to, found.seq_max + 1).map(|(_, report)| report)
+}
