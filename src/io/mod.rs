@@ -3,10 +3,14 @@
 mod buffer;
 mod contract;
 mod dir;
+mod file;
+mod lock;
+mod medium;
 mod probe;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 mod threads;
+mod transfer;
 #[cfg(target_os = "linux")]
 mod uring;
 
