@@ -134,3 +134,85 @@ fn held_by(name: &str, owner: Option<Pid>, dead: bool) -> io::Error {
     };
     io::Error::new(io::ErrorKind::WouldBlock, text)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{File, read_to_string, write};
+    use std::process::Command;
+
+    use super::*;
+
+    /// A process that has ended and was collected.
+    fn dead_pid() -> u32 {
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    }
+
+    #[test]
+    fn iu_16_a_lock_that_outlives_its_owner_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir_fd = File::open(dir.path()).unwrap();
+        let path = dir.path().join("LOCK");
+        for content in [dead_pid().to_string(), format!("{}\n", dead_pid())] {
+            let held = DirLock::take(dir_fd.as_fd(), "LOCK").unwrap();
+            write(&path, content).unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    wait(Duration::from_millis(300));
+                    drop(held);
+                });
+                DirLock::take(dir_fd.as_fd(), "LOCK").unwrap();
+            });
+            assert_eq!(read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
+        }
+    }
+
+    #[test]
+    fn iu_16_it_is_not_waited_for_without_end_and_never_stolen() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir_fd = File::open(dir.path()).unwrap();
+        let path = dir.path().join("LOCK");
+        let _held = DirLock::take(dir_fd.as_fd(), "LOCK").unwrap();
+        for (content, text) in [
+            (dead_pid().to_string(), "has ended"),
+            (std::process::id().to_string(), "locked by process"),
+            ("1".to_owned(), "locked by process 1"),
+            (String::new(), "left no id"),
+            ("-7 nonsense".to_owned(), "left no id"),
+            ("\u{fffd}".to_owned(), "left no id"),
+        ] {
+            write(&path, &content).unwrap();
+            let error = DirLock::take(dir_fd.as_fd(), "LOCK").unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+            assert!(error.to_string().contains(text), "{content:?}: {error}");
+            assert_eq!(read_to_string(&path).unwrap(), content, "only the owner writes into the file");
+        }
+    }
+
+    #[test]
+    fn lk_01_a_lock_on_a_file_that_was_replaced_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir_fd = File::open(dir.path()).unwrap();
+        let fd = open_regular(dir_fd.as_fd(), "LOCK", OFlags::RDWR | OFlags::CREATE).unwrap();
+        assert!(is_named(dir_fd.as_fd(), "LOCK", fd.as_fd()).unwrap());
+        std::fs::remove_file(dir.path().join("LOCK")).unwrap();
+        assert!(!is_named(dir_fd.as_fd(), "LOCK", fd.as_fd()).unwrap());
+        File::create(dir.path().join("LOCK")).unwrap();
+        assert!(!is_named(dir_fd.as_fd(), "LOCK", fd.as_fd()).unwrap());
+    }
+
+    #[test]
+    fn a_killed_process_is_dead_before_its_parent_collects_it() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        assert!(is_alive(pid));
+        child.kill().unwrap();
+        let seen_dead = (0..1000).any(|_| {
+            wait(Duration::from_millis(5));
+            !is_alive(pid)
+        });
+        child.wait().unwrap();
+        assert!(seen_dead);
+    }
+}

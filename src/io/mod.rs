@@ -16,6 +16,8 @@ mod uring;
 
 #[cfg(test)]
 mod conformance;
+#[cfg(all(test, target_os = "linux"))]
+mod refused;
 
 pub(crate) use buffer::Buffer;
 pub use contract::{Backend, BackendChoice, BackendInfo, WriteMode};

@@ -49,6 +49,35 @@ struct Slot {
     progress: Progress,
     generation: u64,
     outcome: Option<io::Result<()>>,
+    /// The slots, as bits, that must end before this outcome is told.
+    awaits: u32,
+    /// The failure of another write of the same file that may have taken this one's pages.
+    tainted: Option<i32>,
+}
+
+impl Slot {
+    /// Whether the sync of another write may have to do with the bytes of this one. A direct write that is
+    /// itself durable leaves nothing for others to lose.
+    fn shares_syncs(&self) -> bool {
+        match self.op.durability {
+            Durability::None => false,
+            Durability::ThenSync => true,
+            Durability::Dsync => self.op.file.align_bytes() == 1,
+        }
+    }
+
+    fn taint(&mut self, errno: i32) {
+        if self.shares_syncs() {
+            self.tainted = Some(errno);
+            if let Some(outcome @ Ok(())) = &mut self.outcome {
+                *outcome = Err(io::Error::from_raw_os_error(errno));
+            }
+        }
+    }
+
+    fn can_be_told(&self) -> bool {
+        self.outcome.is_some() && self.awaits == 0
+    }
 }
 
 /// What comes back with a completion: generation, slot and part.
@@ -110,7 +139,8 @@ impl<R: Ring> UringQueue<R> {
         let index = index.unwrap_or_else(|| panic!("more than {QUEUE_DEPTH} writes under way"));
         let mut progress = Progress::new(len, align, op.durability);
         let next = progress.first();
-        self.slots[index] = Some(Slot { op, fd, progress, generation: 0, outcome: None });
+        self.slots[index] =
+            Some(Slot { op, fd, progress, generation: 0, outcome: None, awaits: 0, tainted: None });
         self.follow(index, next);
         self.enter(0);
     }
@@ -121,7 +151,8 @@ impl<R: Ring> UringQueue<R> {
             while let Some((user_data, result)) = self.ring.completion() {
                 self.complete(UserData::unpack(user_data), result);
             }
-            if let Some(slot) = self.slots.iter_mut().find_map(|slot| slot.take_if(|s| s.outcome.is_some())) {
+            if let Some(slot) = self.slots.iter_mut().find_map(|slot| slot.take_if(|slot| slot.can_be_told()))
+            {
                 let result = slot.outcome.expect("just seen");
                 return Completion { tag: slot.op.tag, buffer: slot.op.buffer, result };
             }
@@ -151,7 +182,34 @@ impl<R: Ring> UringQueue<R> {
             (Next::Begin(_), Some(errno)) => Err(io::Error::from_raw_os_error(errno)),
             (Next::Finish(result), _) => result,
         };
-        self.slots[index].as_mut().expect("a slot in use").outcome = Some(outcome);
+        self.settle(index, outcome);
+    }
+
+    /// Notes how a write ended, and what that means for others of its file.
+    ///
+    /// A failed sync takes the kernel's one report of lost pages with it, so a sync of the same file that
+    /// runs beside it may succeed although its own pages are among the lost. Hence a write is answered only
+    /// when those that overlapped it have ended, and fails if one of them failed.
+    fn settle(&mut self, index: usize, outcome: io::Result<()>) {
+        let failed =
+            outcome.as_ref().err().map(|error| error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()));
+        let slot = self.slots[index].as_mut().expect("a slot in use");
+        let (fd, shares_syncs, durability) = (slot.fd, slot.shares_syncs(), slot.op.durability);
+        let tainted = slot.tainted.map_or(Ok(()), |errno| Err(io::Error::from_raw_os_error(errno)));
+        slot.outcome = Some(outcome.and(tainted));
+        let mut awaits = 0;
+        for (at, other) in self.slots.iter_mut().enumerate() {
+            let Some(other) = other.as_mut().filter(|other| at != index && other.fd == fd) else { continue };
+            let concerns_other = other.outcome.is_none() || other.awaits & 1 << index != 0;
+            other.awaits &= !(1 << index);
+            if let (true, true, Some(errno)) = (concerns_other, durability != Durability::None, failed) {
+                other.taint(errno);
+            }
+            if shares_syncs && other.outcome.is_none() && other.op.durability != Durability::None {
+                awaits |= 1 << at;
+            }
+        }
+        self.slots[index].as_mut().expect("a slot in use").awaits = awaits;
     }
 
     fn begin(&mut self, index: usize, attempt: Attempt) {

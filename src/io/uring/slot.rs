@@ -114,7 +114,8 @@ impl Progress {
             match check(result) {
                 Ok(_) => synced = whole && self.ordered,
                 // It did not run: cancelled with its write, interrupted, or told to come again.
-                Err(errno) if is_transient(errno) => failure = errno.into(),
+                Err(errno) if is_transient(errno) && whole => failure = errno.into(),
+                Err(errno) if is_transient(errno) => {}
                 // It ran and failed, and may have dropped what it should have kept: never again.
                 Err(errno) => return Next::Finish(Err(errno.into())),
             }
