@@ -14,6 +14,9 @@ pub(crate) struct Buffer {
 const ALIGN: usize = 4096;
 
 impl Buffer {
+    /// The alignment of the first byte, for those who check memory before a direct write.
+    pub(super) const ALIGN: usize = ALIGN;
+
     /// Room for `capacity` bytes, rounded up to whole pages.
     pub(crate) fn with_capacity(capacity: usize) -> Buffer {
         let capacity = capacity.next_multiple_of(ALIGN);

@@ -1,1 +1,458 @@
-//! Being built.
+//! One suite for every disk: what the log relies on, as tests. A new backend adds one `suite!` line.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::symlink;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::base::Random;
+
+use super::{Backend, BackendChoice, Buffer, Disk, Durability, EntryKind, File, OpenMode, WriteOp, open_dir};
+
+/// A disk to test, and its directory where it is a real one.
+struct Fixture {
+    disk: Arc<dyn Disk>,
+    path: Option<PathBuf>,
+    _guard: Option<tempfile::TempDir>,
+}
+
+macro_rules! suite {
+    ($backend:ident, $open:expr) => {
+        mod $backend {
+            suite! { @cases $open,
+                creating_is_exclusive names_stay_inside list_tells_kinds_and_lengths
+                what_is_no_regular_file_is_refused_at_once absent_files_are_not_found reads_end_with_the_file
+                what_was_written_is_read_back_at_any_range queue_answers_each_write_once
+                queue_takes_all_it_promises queue_carries_large_buffers dropping_a_queue_drains_it
+                a_file_may_be_dropped_while_it_is_written queue_is_full_with_a_panic
+                a_queue_moves_between_threads a_failed_write_names_its_errno locked_twice_tells_the_owner
+                locks_are_released_on_drop rename_replaces removed_is_gone lengths_and_room directory_syncs
+            }
+        }
+    };
+    (@cases $open:expr, $($case:ident)*) => {
+        $(
+            #[test]
+            fn $case() {
+                if let Some(fixture) = $open {
+                    super::$case(&fixture);
+                }
+            }
+        )*
+    };
+}
+
+suite!(threads, super::real(super::BackendChoice::Threads));
+suite!(uring, super::real(super::BackendChoice::IoUring));
+// The simulated disk joins here: `suite!(simulated, ...)` with `path: None`.
+
+/// A fresh directory of the real file system; none where the kernel refuses io_uring.
+fn real(choice: BackendChoice) -> Option<Fixture> {
+    let guard = tempfile::tempdir().unwrap();
+    match open_dir(guard.path(), choice) {
+        Ok(disk) => Some(Fixture { disk, path: Some(guard.path().to_owned()), _guard: Some(guard) }),
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            println!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+const CREATE: OpenMode = OpenMode::CreateNew { direct: false };
+const ALL_DURABILITIES: [Durability; 3] = [Durability::Dsync, Durability::ThenSync, Durability::None];
+
+/// Bytes that differ between any two places and seeds.
+fn pattern(seed: u64, len: usize) -> Vec<u8> {
+    let mut random = Random::from_seed(seed);
+    (0..len.div_ceil(8)).flat_map(|_| random.next_u64().to_le_bytes()).take(len).collect()
+}
+
+fn buffer(bytes: &[u8]) -> Buffer {
+    let mut buffer = Buffer::with_capacity(bytes.len());
+    buffer.extend(bytes);
+    buffer
+}
+
+fn write_op(tag: u64, file: &Arc<dyn File>, offset: u64, bytes: &[u8], durability: Durability) -> WriteOp {
+    WriteOp { tag, file: Arc::clone(file), offset, buffer: buffer(bytes), durability }
+}
+
+fn read_all(file: &dyn File) -> Vec<u8> {
+    let len = usize::try_from(file.len().unwrap()).unwrap();
+    let mut bytes = vec![0; len + 1];
+    assert_eq!(file.read_at(0, &mut bytes).unwrap(), len);
+    bytes.truncate(len);
+    bytes
+}
+
+fn creating_is_exclusive(f: &Fixture) {
+    let file = f.disk.open("a", CREATE).unwrap();
+    assert_eq!((file.name(), file.align_bytes(), file.len().unwrap()), ("a", 1, 0));
+    for direct in [false, true] {
+        let error = f.disk.open("a", OpenMode::CreateNew { direct }).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+    }
+    let file = f.disk.open("b", OpenMode::CreateNew { direct: true }).unwrap();
+    let align = if f.disk.info().direct { f.disk.info().direct_align_bytes } else { 1 };
+    assert_eq!(file.align_bytes(), align);
+}
+
+fn names_stay_inside(f: &Fixture) {
+    for name in ["", ".", "..", "a/b", "/etc/passwd", "../x", "a\0b"] {
+        assert_eq!(f.disk.open(name, CREATE).unwrap_err().kind(), ErrorKind::InvalidInput, "{name:?}");
+        assert_eq!(f.disk.remove(name).unwrap_err().kind(), ErrorKind::InvalidInput, "{name:?}");
+        assert_eq!(f.disk.lock(name).unwrap_err().kind(), ErrorKind::InvalidInput, "{name:?}");
+        assert_eq!(f.disk.rename("a", name).unwrap_err().kind(), ErrorKind::InvalidInput, "{name:?}");
+        assert_eq!(f.disk.rename(name, "a").unwrap_err().kind(), ErrorKind::InvalidInput, "{name:?}");
+    }
+    assert_eq!(f.disk.list().unwrap(), []);
+}
+
+fn list_tells_kinds_and_lengths(f: &Fixture) {
+    f.disk.open("a", CREATE).unwrap().write_all_at(0, b"abc").unwrap();
+    f.disk.open("b", CREATE).unwrap();
+    let mut expected = vec![("a".to_owned(), EntryKind::File, 3), ("b".to_owned(), EntryKind::File, 0)];
+    if let Some(path) = &f.path {
+        std::fs::create_dir(path.join("directory")).unwrap();
+        symlink("a", path.join("link")).unwrap();
+        expected.push(("directory".to_owned(), EntryKind::Other, 0));
+        expected.push(("link".to_owned(), EntryKind::Other, 0));
+    }
+    let mut found: Vec<_> = f.disk.list().unwrap().into_iter().map(|e| (e.name, e.kind, e.len)).collect();
+    for (_, _, len) in found.iter_mut().filter(|(_, kind, _)| *kind == EntryKind::Other) {
+        *len = 0; // means nothing there
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(found, expected);
+}
+
+/// HZ-08: neither followed nor waited for.
+fn what_is_no_regular_file_is_refused_at_once(f: &Fixture) {
+    let Some(path) = &f.path else { return };
+    std::fs::write(path.join("a"), b"abc").unwrap();
+    symlink("a", path.join("link")).unwrap();
+    symlink("nowhere", path.join("dangling")).unwrap();
+    std::fs::create_dir(path.join("directory")).unwrap();
+    let dir = rustix::fs::open(path, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
+    let mode = rustix::fs::Mode::RWXU;
+    rustix::fs::mknodat(&dir, "pipe", rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(path.join("socket")).unwrap();
+    for name in ["link", "dangling", "directory", "pipe", "socket"] {
+        for mode in [OpenMode::Read, OpenMode::Write { direct: false }, OpenMode::Write { direct: true }] {
+            let error = f.disk.open(name, mode).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name} {mode:?} {error}");
+        }
+        assert_eq!(f.disk.open(name, CREATE).unwrap_err().kind(), ErrorKind::AlreadyExists, "{name}");
+        assert_eq!(f.disk.lock(name).unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
+    }
+    assert!(!path.join("nowhere").exists());
+}
+
+fn absent_files_are_not_found(f: &Fixture) {
+    for mode in [OpenMode::Read, OpenMode::Write { direct: false }, OpenMode::Write { direct: true }] {
+        assert_eq!(f.disk.open("a", mode).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+    assert_eq!(f.disk.remove("a").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(f.disk.rename("a", "b").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(f.disk.list().unwrap(), []);
+}
+
+fn reads_end_with_the_file(f: &Fixture) {
+    let file = f.disk.open("a", CREATE).unwrap();
+    file.write_all_at(0, &pattern(1, 700)).unwrap();
+    for direct in [false, true] {
+        let file = f.disk.open("a", OpenMode::Write { direct }).unwrap();
+        for (offset, len, expected) in [
+            (0, 700, 700),
+            (0, 5000, 700),
+            (512, 512, 188),
+            (699, 2, 1),
+            (700, 1, 0),
+            (4096, 512, 0),
+            (9, 0, 0),
+        ] {
+            let mut buf = vec![0xee; len];
+            assert_eq!(file.read_at(offset, &mut buf).unwrap(), expected, "{direct} {offset} {len}");
+            let at = usize::try_from(offset).unwrap();
+            assert!(
+                buf[..expected] == pattern(1, 700)[at.min(700)..(at + expected).min(700).max(at.min(700))]
+            );
+        }
+    }
+    let read_only = f.disk.open("a", OpenMode::Read).unwrap();
+    read_only.will_read();
+    assert_eq!(read_all(&*read_only), pattern(1, 700));
+    assert!(read_only.write_all_at(0, b"x").is_err());
+}
+
+fn what_was_written_is_read_back_at_any_range(f: &Fixture) {
+    for direct in [false, true] {
+        let name = format!("direct-{direct}");
+        let file = f.disk.open(&name, OpenMode::CreateNew { direct }).unwrap();
+        let align = usize::try_from(file.align_bytes()).unwrap();
+        let bytes = pattern(2, 600 * 1024);
+        file.write_all_at(0, buffer(&bytes).as_slice()).unwrap();
+        let again = pattern(3, align * 2);
+        file.write_all_at(align as u64 * 3, buffer(&again).as_slice()).unwrap();
+        file.sync().unwrap();
+        let mut expected = bytes;
+        expected[align * 3..align * 5].copy_from_slice(&again);
+        for (offset, len) in [
+            (0, 1),
+            (1, 511),
+            (511, 2),
+            (512, 512),
+            (4095, 4098),
+            (4096, 4096),
+            (3, 300_000),
+            (262_143, 262_146),
+        ] {
+            let mut buf = vec![0; len];
+            assert_eq!(file.read_at(offset as u64, &mut buf).unwrap(), len);
+            assert!(buf == expected[offset..offset + len], "{direct} {offset} {len}");
+        }
+        assert!(read_all(&*f.disk.open(&name, OpenMode::Read).unwrap()) == expected, "{direct}");
+    }
+}
+
+fn queue_answers_each_write_once(f: &Fixture) {
+    for direct in [false, true] {
+        for durability in ALL_DURABILITIES {
+            let name = format!("{direct}-{durability:?}");
+            let file = f.disk.open(&name, OpenMode::CreateNew { direct }).unwrap();
+            let mut queue = f.disk.queue().unwrap();
+            let mut expected = vec![0; 8 * 4096];
+            for round in 0..4 {
+                let mut tags = Vec::new();
+                for tag in [round * 2, round * 2 + 1] {
+                    let (offset, bytes) = (4096 * tag, pattern(tag, 4096));
+                    queue.submit(write_op(tag, &file, offset, &bytes, durability));
+                    expected[usize::try_from(offset).unwrap()..][..4096].copy_from_slice(&bytes);
+                    tags.push(tag);
+                }
+                assert_eq!(queue.under_way(), 2);
+                for _ in 0..2 {
+                    let completion = queue.wait();
+                    completion.result.unwrap();
+                    assert!(completion.buffer.as_slice() == pattern(completion.tag, 4096));
+                    tags.retain(|tag| *tag != completion.tag);
+                }
+                assert_eq!((tags, queue.under_way()), (vec![], 0));
+            }
+            assert!(read_all(&*file) == expected, "{name}");
+        }
+    }
+}
+
+fn queue_takes_all_it_promises(f: &Fixture) {
+    let file = f.disk.open("a", CREATE).unwrap();
+    let mut queue = f.disk.queue().unwrap();
+    for round in 0..50 {
+        for tag in 0..super::QUEUE_DEPTH as u64 {
+            queue.submit(write_op(tag, &file, tag * 100, &pattern(round + tag, 100), Durability::ThenSync));
+        }
+        let mut tags: Vec<_> = (0..super::QUEUE_DEPTH)
+            .map(|_| {
+                let completion = queue.wait();
+                completion.result.unwrap();
+                completion.tag
+            })
+            .collect();
+        tags.sort_unstable();
+        assert_eq!(tags, (0..super::QUEUE_DEPTH as u64).collect::<Vec<_>>());
+    }
+    assert_eq!(read_all(&*file)[..100], pattern(49, 100));
+}
+
+fn queue_carries_large_buffers(f: &Fixture) {
+    for direct in [false, true] {
+        let file = f.disk.open(&format!("{direct}"), OpenMode::CreateNew { direct }).unwrap();
+        let mut queue = f.disk.queue().unwrap();
+        let large = pattern(5, (3 << 20) + 4096);
+        queue.submit(write_op(1, &file, 4096, &large, Durability::Dsync));
+        queue.submit(write_op(2, &file, 0, &pattern(6, 4096), Durability::ThenSync));
+        for _ in 0..2 {
+            queue.wait().result.unwrap();
+        }
+        let all = read_all(&*file);
+        assert!(all[..4096] == pattern(6, 4096) && all[4096..] == large);
+    }
+}
+
+fn dropping_a_queue_drains_it(f: &Fixture) {
+    let file = f.disk.open("a", CREATE).unwrap();
+    for round in 0..30 {
+        let mut queue = f.disk.queue().unwrap();
+        for tag in 0..2 {
+            queue.submit(write_op(tag, &file, tag * 9000, &pattern(round + tag, 9000), Durability::ThenSync));
+        }
+        drop(queue);
+        let all = read_all(&*file);
+        assert!(all[..9000] == pattern(round, 9000) && all[9000..] == pattern(round + 1, 9000));
+    }
+}
+
+fn a_file_may_be_dropped_while_it_is_written(f: &Fixture) {
+    let mut queue = f.disk.queue().unwrap();
+    for i in 0..20 {
+        let name = format!("{i}");
+        let file = f.disk.open(&name, CREATE).unwrap();
+        queue.submit(write_op(i, &file, 0, &pattern(i, 5000), Durability::Dsync));
+        drop(file);
+        queue.wait().result.unwrap();
+        assert!(read_all(&*f.disk.open(&name, OpenMode::Read).unwrap()) == pattern(i, 5000));
+    }
+}
+
+fn queue_is_full_with_a_panic(f: &Fixture) {
+    let file = f.disk.open("a", CREATE).unwrap();
+    let mut queue = f.disk.queue().unwrap();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        for tag in 0..=super::QUEUE_DEPTH as u64 {
+            queue.submit(write_op(tag, &file, tag * 10, &pattern(tag, 10), Durability::None));
+        }
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(queue.under_way(), super::QUEUE_DEPTH);
+    drop(queue);
+    let panicked = catch_unwind(AssertUnwindSafe(|| f.disk.queue().unwrap().wait()));
+    assert!(panicked.is_err());
+}
+
+/// IU-09: the thread that handed a write in may end before the write does.
+fn a_queue_moves_between_threads(f: &Fixture) {
+    let file = f.disk.open("a", CREATE).unwrap();
+    let mut queue = f.disk.queue().unwrap();
+    for round in 0..50 {
+        queue = std::thread::scope(|scope| {
+            let hand_in = || {
+                queue.submit(write_op(round, &file, 0, &pattern(round, 20_000), Durability::ThenSync));
+                queue
+            };
+            scope.spawn(hand_in).join().unwrap()
+        });
+        queue.wait().result.unwrap();
+        assert!(read_all(&*file) == pattern(round, 20_000));
+    }
+}
+
+fn a_failed_write_names_its_errno(f: &Fixture) {
+    if f.path.is_none() {
+        return; // the simulated disk has its own tests of faults
+    }
+    f.disk.open("a", CREATE).unwrap();
+    let read_only = f.disk.open("a", OpenMode::Read).unwrap();
+    let mut queue = f.disk.queue().unwrap();
+    for durability in ALL_DURABILITIES {
+        queue.submit(write_op(7, &read_only, 0, b"x", durability));
+        let completion = queue.wait();
+        assert_eq!((completion.tag, completion.buffer.as_slice()), (7, &b"x"[..]));
+        let error = completion.result.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::BADF.raw_os_error()), "{durability:?}");
+    }
+}
+
+fn locked_twice_tells_the_owner(f: &Fixture) {
+    let held = f.disk.lock("LOCK").unwrap();
+    let error = f.disk.lock("LOCK").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    if let Some(path) = &f.path {
+        let pid = std::process::id().to_string();
+        assert!(error.to_string().contains(&pid), "{error}");
+        // LK-01: through another handle, a linked path, and a hard link of the lock file.
+        let choice = BackendChoice::Threads;
+        let other = tempfile::tempdir().unwrap();
+        symlink(path, other.path().join("linked")).unwrap();
+        std::fs::hard_link(path.join("LOCK"), path.join("hard")).unwrap();
+        assert_eq!(open_dir(path, choice).unwrap().lock("LOCK").unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(f.disk.lock("hard").unwrap_err().kind(), ErrorKind::WouldBlock);
+        let linked = open_dir(&other.path().join("linked"), choice).unwrap();
+        assert_eq!(linked.lock("LOCK").unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(std::fs::read_to_string(path.join("LOCK")).unwrap().trim(), pid);
+    }
+    drop(held);
+    f.disk.lock("LOCK").unwrap();
+}
+
+fn locks_are_released_on_drop(f: &Fixture) {
+    for _ in 0..3 {
+        let lock = f.disk.lock("LOCK").unwrap();
+        let queue = f.disk.queue().unwrap();
+        drop(lock);
+        // The ring still has the file; letting go of the lock must not depend on it.
+        let lock = f.disk.lock("LOCK").unwrap();
+        drop((queue, lock));
+    }
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _lock = f.disk.lock("LOCK").unwrap();
+        panic!("unwinds");
+    }));
+    assert!(panicked.is_err());
+    f.disk.lock("LOCK").unwrap();
+}
+
+fn rename_replaces(f: &Fixture) {
+    f.disk.open("a", CREATE).unwrap().write_all_at(0, b"new").unwrap();
+    let old = f.disk.open("b", CREATE).unwrap();
+    old.write_all_at(0, b"older").unwrap();
+    f.disk.rename("a", "b").unwrap();
+    assert_eq!(read_all(&*f.disk.open("b", OpenMode::Read).unwrap()), b"new");
+    assert_eq!(read_all(&*old), b"older");
+    assert_eq!(f.disk.open("a", OpenMode::Read).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(f.disk.list().unwrap().len(), 1);
+}
+
+fn removed_is_gone(f: &Fixture) {
+    let file = f.disk.open("a", CREATE).unwrap();
+    f.disk.remove("a").unwrap();
+    assert_eq!(f.disk.list().unwrap(), []);
+    file.write_all_at(0, b"still open").unwrap();
+    assert_eq!(read_all(&*file), b"still open");
+    assert_eq!(f.disk.open("a", CREATE).unwrap().len().unwrap(), 0);
+}
+
+fn lengths_and_room(f: &Fixture) {
+    for direct in [false, true] {
+        let file = f.disk.open(&format!("{direct}"), OpenMode::CreateNew { direct }).unwrap();
+        file.allocate(0).unwrap();
+        file.allocate(10_000).unwrap();
+        assert_eq!(file.len().unwrap(), 10_000);
+        file.allocate(100).unwrap();
+        assert_eq!(file.len().unwrap(), 10_000);
+        assert_eq!(read_all(&*file), vec![0; 10_000]);
+        file.write_all_at(4096, buffer(&pattern(1, 4096)).as_slice()).unwrap();
+        file.set_len(5000).unwrap();
+        file.set_len(9000).unwrap();
+        file.sync().unwrap();
+        let mut expected = vec![0; 9000];
+        expected[4096..5000].copy_from_slice(&pattern(1, 4096)[..904]);
+        assert!(read_all(&*file) == expected, "{direct}");
+    }
+}
+
+fn directory_syncs(f: &Fixture) {
+    f.disk.open("a", CREATE).unwrap();
+    f.disk.sync_dir().unwrap();
+    f.disk.rename("a", "b").unwrap();
+    f.disk.sync_dir().unwrap();
+    f.disk.remove("b").unwrap();
+    f.disk.sync_dir().unwrap();
+    assert_eq!(f.disk.list().unwrap(), []);
+}
+
+#[test]
+fn the_backend_asked_for_is_the_one_in_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let info = |choice| open_dir(dir.path(), choice).map(|disk| disk.info().clone());
+    let threads = info(BackendChoice::Threads).unwrap();
+    assert_eq!((threads.backend, threads.refused), (Backend::Threads, None));
+    let auto = info(BackendChoice::Auto).unwrap();
+    assert_eq!(auto.backend == Backend::Threads, auto.refused.is_some());
+    println!("{auto:?}");
+    match info(BackendChoice::IoUring) {
+        Ok(required) => assert_eq!(required.backend, Backend::IoUring),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported),
+    }
+}

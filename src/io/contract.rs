@@ -155,8 +155,8 @@ pub(crate) trait Lock: Send + Sync + fmt::Debug {}
 
 /// An open regular file. Every call names its offset; nothing depends on a position.
 ///
-/// Opened `direct`, offsets, lengths and buffers of writes and reads must be multiples of
-/// [`align_bytes`](File::align_bytes); a [`Buffer`] always begins aligned.
+/// Opened `direct`, offsets and lengths of writes must be multiples of [`align_bytes`](File::align_bytes),
+/// and their bytes must begin aligned in memory, as those of a [`Buffer`] do. Reads may have any range.
 pub(crate) trait File: Any + Send + Sync + fmt::Debug {
     fn name(&self) -> &str;
     /// 1 for a buffered file.

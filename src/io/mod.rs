@@ -3,16 +3,22 @@
 mod buffer;
 mod contract;
 mod dir;
+mod file;
+mod lock;
+mod medium;
 mod probe;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 mod threads;
 mod wait_word;
+mod transfer;
 #[cfg(target_os = "linux")]
 mod uring;
 
 #[cfg(test)]
 mod conformance;
+#[cfg(all(test, target_os = "linux"))]
+mod refused;
 
 pub(crate) use buffer::Buffer;
 pub use contract::{Backend, BackendChoice, BackendInfo, WriteMode};
