@@ -2,6 +2,7 @@
 //! process under way.
 
 use std::io::{BufRead, BufReader, ErrorKind};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -200,6 +201,25 @@ fn room_that_cannot_be_reserved_is_still_length() {
     with_refused(&[(libc::SYS_fallocate, Errno::NOSPC)], |_, file| {
         assert_eq!(file.allocate(5000).unwrap_err().kind(), ErrorKind::StorageFull);
     });
+}
+
+#[test]
+fn iu_16_a_ring_keeps_the_lock_of_a_directory_whose_owner_is_gone() {
+    use rustix::fs::{FlockOperation, flock};
+    if !offered() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let open = || std::fs::File::create(dir.path().join("LOCK")).unwrap();
+    let owner = open();
+    flock(&owner, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let queue = super::uring::open_queue(&[owner.as_raw_fd()]).unwrap();
+    // As the kernel does for a dead process: closed, not unlocked.
+    drop(owner);
+    assert_eq!(flock(open(), FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK));
+    drop(queue);
+    // The ring is torn down in its own time.
+    flock(open(), FlockOperation::LockExclusive).unwrap();
 }
 
 const CHILD: &str = "ARBORLOG_TEST_KILLED_WRITER";
