@@ -86,7 +86,10 @@ impl Report {
         }
         let worst =
             self.cells.iter().filter_map(|cell| cell.medians.figure("spread_percent")).fold(0.0, f64::max);
-        line(&mut text, &format!("\nWorst spread between the runs of one cell: {worst:.0} % of its median."));
+        line(
+            &mut text,
+            &format!("\nWorst spread between the runs of one cell: {worst:.0} % of its median.\n"),
+        );
         text
     }
 
