@@ -1,16 +1,15 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid, checksum};
 use crate::format::{DatabaseId, LOCK_NAME, Numbering};
-use crate::io::{BackendInfo, Disk, Lock, WriteMode, open_dir};
+use crate::io::{BackendInfo, Disk, Lock, open_dir};
 use crate::log::commit::Incoming;
 use crate::log::engine::{Patience, Shared, StartOptions, Threads};
 use crate::log::options::LogOptions;
 use crate::log::read::{LogReader, Record, not_in_log};
-use crate::log::recover::{Judgement, Opened, RecoveryReport, Survey, create, judge, open_recovered, survey};
+use crate::log::recover::{Opened, RecoveryReport, create, judge, open_recovered, survey};
 use crate::log::retain::{LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate};
 use crate::log::segments::SegmentSet;
 use crate::log::stats::{Health, LogStats};
@@ -73,7 +72,8 @@ impl LogOptions {
 pub(crate) fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Lock>> {
     disk.lock(LOCK_NAME).map_err(|e| match e.kind() {
         std::io::ErrorKind::WouldBlock => {
-            Error::new(ErrorKind::Locked, "locked", format!("the log is open elsewhere: {e}")).in_file(LOCK_NAME)
+            Error::new(ErrorKind::Locked, "locked", format!("the log is open elsewhere: {e}"))
+                .in_file(LOCK_NAME)
         }
         _ => Error::io("lock the log's directory", e).in_file(LOCK_NAME),
     })
@@ -133,7 +133,10 @@ impl Log {
     /// As [`append`](Log::append), and [`ErrorKind::CounterExhausted`].
     pub fn append_next(&self, epoch: Epoch, time_ms: i64, payload: &[u8]) -> Result<AppendTicket> {
         let payload_crc = checksum::crc32(0, payload);
-        self.append_incoming(&[Incoming { zxid: None, epoch, time_ms, payload, payload_crc }], Patience::Forever)
+        self.append_incoming(
+            &[Incoming { zxid: None, epoch, time_ms, payload, payload_crc }],
+            Patience::Forever,
+        )
     }
 
     /// Appends several records as one: a crash keeps all of them or none. The ticket is the last one's.
@@ -193,7 +196,8 @@ impl Log {
             (inner.core.logged_zxid(), inner.core.forming_batch())
         };
         // If nothing is forming, the last record is in a group before; its waiters share that group's place.
-        let batch = if self.shared.inner().core.forming_records() == 0 { batch.saturating_sub(1) } else { batch };
+        let batch =
+            if self.shared.inner().core.forming_records() == 0 { batch.saturating_sub(1) } else { batch };
         self.shared.wait(zxid, batch, None)?;
         Ok(zxid)
     }

@@ -45,10 +45,9 @@ impl Shared {
     fn take_turns(&self, kicked: bool) -> Option<u64> {
         loop {
             let mut inner = self.inner.lock();
-            let forgotten = inner
-                .core
-                .forming_since_ns()
-                .is_some_and(|at| self.clock.nanos().saturating_sub(at) >= nanos(TICK) + nanos(self.options.group.delay));
+            let forgotten = inner.core.forming_since_ns().is_some_and(|at| {
+                self.clock.nanos().saturating_sub(at) >= nanos(TICK) + nanos(self.options.group.delay)
+            });
             if !kicked && !forgotten {
                 return None;
             }
@@ -81,7 +80,9 @@ impl Shared {
         {
             drop(inner);
             let bound = self.options.stuck_after;
-            let why = format!("a write has not ended within {bound:?}; its memory is kept until the kernel answers");
+            let why = format!(
+                "a write has not ended within {bound:?}; its memory is kept until the kernel answers"
+            );
             self.fail(Error::new(ErrorKind::Io, "io_stuck", why));
             return Some(TICK);
         }

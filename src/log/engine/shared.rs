@@ -221,7 +221,13 @@ impl Shared {
             if !word.sleep(seen, timeout) {
                 self.time_ran_out(batch);
                 if deadline_ns.is_some_and(|d| self.clock.nanos() >= d) {
-                    return self.outcome(zxid).map_or_else(|| { self.kick(); Ok(false) }, |o| o.map(|()| true));
+                    return self.outcome(zxid).map_or_else(
+                        || {
+                            self.kick();
+                            Ok(false)
+                        },
+                        |o| o.map(|()| true),
+                    );
                 }
             }
         }

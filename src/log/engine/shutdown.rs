@@ -75,8 +75,13 @@ impl Shared {
 
     /// Gives up what is logged and not written, and waits for the writes under way, unless one is stuck.
     pub(crate) fn abandon(&self) {
-        self.fail(Error::new(ErrorKind::Closed, "closed", "the log was dropped before this was durable".into()));
-        let give_up_ns = self.clock.nanos() + u64::try_from(self.options.stuck_after.as_nanos()).unwrap_or(u64::MAX);
+        self.fail(Error::new(
+            ErrorKind::Closed,
+            "closed",
+            "the log was dropped before this was durable".into(),
+        ));
+        let give_up_ns =
+            self.clock.nanos() + u64::try_from(self.options.stuck_after.as_nanos()).unwrap_or(u64::MAX);
         let mut inner = self.inner.lock();
         while inner.queues.len() < self.options.group.in_flight_max && self.clock.nanos() < give_up_ns {
             inner.room_waiters += 1;

@@ -104,8 +104,13 @@ impl LogReader {
                 while let Some(record) = records.next(group) {
                     if record.zxid > self.last {
                         let at = record.payload.as_ptr() as usize - group.as_ptr() as usize;
-                        let found =
-                            (header.offset + at as u64, record.payload.len(), header, record.time_ms, record.zxid);
+                        let found = (
+                            header.offset + at as u64,
+                            record.payload.len(),
+                            header,
+                            record.time_ms,
+                            record.zxid,
+                        );
                         if record.zxid > end_zxid {
                             break;
                         }
@@ -126,7 +131,8 @@ impl LogReader {
     fn extent(&self, header: &GroupHeader) -> (usize, Zxid) {
         let segments = self.shared.segments.read();
         let segment = segments.get(self.seq).expect("pinned while it is read");
-        let bytes = usize::try_from(header.total_bytes(segment.header.block_bytes)).expect("it is in the file");
+        let bytes =
+            usize::try_from(header.total_bytes(segment.header.block_bytes)).expect("it is in the file");
         (bytes, segment.ended.as_ref().map_or(Zxid::MAX, |e| e.last_zxid))
     }
 
@@ -172,7 +178,11 @@ impl LogReader {
         self.pin.advance(&self.shared, self.last);
     }
 
-    fn read_group(&mut self, header: &crate::format::SegmentHeader, durable: Zxid) -> Result<Option<GroupHeader>> {
+    fn read_group(
+        &mut self,
+        header: &crate::format::SegmentHeader,
+        durable: Zxid,
+    ) -> Result<Option<GroupHeader>> {
         let name = segment_name(self.seq);
         let file = match &self.file {
             Some(file) => file.clone(),
@@ -183,7 +193,10 @@ impl LogReader {
             }
         };
         let damaged = |code, at, first, last| {
-            Err(Error::corrupt(code, "bytes that were durable have changed").in_file(&name).at_offset(at).with_zxids(first, last))
+            Err(Error::corrupt(code, "bytes that were durable have changed")
+                .in_file(&name)
+                .at_offset(at)
+                .with_zxids(first, last))
         };
         let offset = self.offset;
         let decode = |bytes: &[u8]| GroupHeader::decode(bytes, header.seed(), self.seq, offset);
@@ -213,9 +226,13 @@ impl LogReader {
                 Some(Err(bad)) if attempt == 1 => {
                     return damaged(bad.code, offset + bad.offset, bad.first_zxid, bad.last_zxid);
                 }
-                None if attempt == 1 => return damaged("group_short", offset, group.first_zxid, group.last_zxid),
+                None if attempt == 1 => {
+                    return damaged("group_short", offset, group.first_zxid, group.last_zxid);
+                }
                 _ => {
-                    let len = file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(&name))?;
+                    let len = file
+                        .len()
+                        .map_err(|e| Error::io("take the length of a segment", e).in_file(&name))?;
                     self.window.forget_from(offset, len);
                 }
             }
@@ -239,11 +256,18 @@ impl LogReader {
 }
 
 pub(crate) fn not_in_log(zxid: Zxid, why: &str) -> Error {
-    Error::new(ErrorKind::NotInLog, "not_in_log", format!("what follows zxid {zxid} is not in the log: {why}"))
+    Error::new(
+        ErrorKind::NotInLog,
+        "not_in_log",
+        format!("what follows zxid {zxid} is not in the log: {why}"),
+    )
 }
 
 impl fmt::Debug for LogReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LogReader").field("position", &self.last).field("segment", &self.seq).finish_non_exhaustive()
+        f.debug_struct("LogReader")
+            .field("position", &self.last)
+            .field("segment", &self.seq)
+            .finish_non_exhaustive()
     }
 }

@@ -72,7 +72,9 @@ pub(crate) fn open_recovered(
     let mut report = start_report(disk.as_ref(), survey, &judged);
     let mut seq_max = survey.seq_max;
     let (active, mut next) = match &judged.ending {
-        Ending::InPlace => (continue_in_place(disk.as_ref(), &judged, &plan)?, take_next(disk, survey, &judged, &plan)?),
+        Ending::InPlace => {
+            (continue_in_place(disk.as_ref(), &judged, &plan)?, take_next(disk, survey, &judged, &plan)?)
+        }
         Ending::Cut { .. } => {
             seq_max += 1;
             let mut fresh = prepare_now(disk, &plan, seq_max, clock, random)?;
@@ -95,7 +97,11 @@ pub(crate) fn open_recovered(
         segments,
         active,
         next,
-        position: Position { last_zxid: judged.last_zxid, epoch: judged.epoch, time_max_ms: judged.time_max_ms },
+        position: Position {
+            last_zxid: judged.last_zxid,
+            epoch: judged.epoch,
+            time_max_ms: judged.time_max_ms,
+        },
         next_seq,
         report,
     })
@@ -182,7 +188,9 @@ fn take_next(
         h.capacity == plan.segment_bytes && h.block_bytes == plan.block_bytes && h.fill == plan.fill
     };
     let prepared = survey.segments.get(&(last + 1)).filter(|s| s.is_blank());
-    let Some(header) = prepared.and_then(|s| s.header.as_ref().ok()).filter(|h| fits(h)) else { return Ok(None) };
+    let Some(header) = prepared.and_then(|s| s.header.as_ref().ok()).filter(|h| fits(h)) else {
+        return Ok(None);
+    };
     let file = open_for_writing(disk.as_ref(), header, plan.direct)?;
     Ok(Some(ActiveSegment::fresh(*header, file, Zxid::ZERO)))
 }

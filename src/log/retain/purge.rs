@@ -66,9 +66,10 @@ fn remove_files(shared: &Shared, going: &[u64], report: &mut PurgeReport) -> Res
     for seq in going {
         let name = segment_name(*seq);
         // Only what can still be opened as a file of ours is removed; anything else is left to a person.
-        match open_segment(disk, &name).map(drop).and_then(|()| {
-            disk.remove(&name).map_err(|e| Error::io("remove a segment", e).in_file(&name))
-        }) {
+        match open_segment(disk, &name)
+            .map(drop)
+            .and_then(|()| disk.remove(&name).map_err(|e| Error::io("remove a segment", e).in_file(&name)))
+        {
             Ok(()) => report.removed.push(name),
             Err(error) if error.code() == "segment_missing" => {} // gone already is as good
             Err(error) => report.left.push((name, error)),
