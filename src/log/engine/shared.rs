@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::log::retain::Pins;
 use crate::log::segments::SegmentSet;
 use crate::log::stats::Recorder;
 use crate::log::waiting::WaitingRoom;
+use crate::log::watermark::Watermark;
 
 /// What all handles, tickets, readers and threads of one open log share.
 ///
@@ -27,7 +28,7 @@ pub(crate) struct Shared {
     pub(super) room: Condvar,
     /// For the preparer.
     pub(super) prepare: Condvar,
-    pub(super) durable: AtomicU64,
+    pub(super) durable: Watermark,
     pub(super) failed: OnceLock<Error>,
     pub(super) waiting: WaitingRoom,
     /// Where the first committer sleeps, which keeps house.
@@ -110,7 +111,7 @@ impl Shared {
             inner: Mutex::new(inner),
             room: Condvar::new(),
             prepare: Condvar::new(),
-            durable: AtomicU64::new(opened.position.last_zxid.get()),
+            durable: Watermark::new(opened.position.last_zxid),
             failed: OnceLock::new(),
             waiting: WaitingRoom::new(),
             keeper: WaitWord::default(),
@@ -133,7 +134,7 @@ impl Shared {
 
     /// The highest record that is durable. Never falls.
     pub(crate) fn durable(&self) -> Zxid {
-        Zxid::new(self.durable.load(Ordering::Acquire))
+        self.durable.get()
     }
 
     /// The failure that everyone gets to see, once there was one.
