@@ -14,8 +14,10 @@ pub use format::{DatabaseId, Numbering, SegmentFill};
 pub use io::sim;
 pub use io::{Backend, BackendChoice, BackendInfo, WriteMode};
 pub use log::{
-    AppendTicket, CutReport, Gather, GroupPolicy, Health, Log, LogOptions, LogPin, LogReader, LogStats, PurgeReport,
-    Record, RecoveryReport, Retention, TailState, TruncateReport,
+    AppendTicket, CutReport, Damage, Gather, GroupPolicy, Health, Log, LogOptions, LogPin, LogReader, LogStats, PurgeReport,
+    Record, RecoveryReport, RepairReport, Retention, TailState, TruncateReport, repair_record,
 };
+#[cfg(any(test, feature = "sim"))]
+pub use log::repair_record_sim;
 
 use base::planted::planted;

@@ -1,3 +1,7 @@
 //! All integration tests, as modules of one binary.
 
+#[cfg(feature = "sim")]
+mod allocations;
+#[cfg(feature = "sim")]
+mod faults;
 mod tidy;
