@@ -340,6 +340,25 @@ fn tt_08_a_truncation_inside_a_group_keeps_what_stands_before_it() {
     }
 }
 
+/// And once more inside the group that was cut before.
+#[test]
+fn tt_08_a_group_may_be_cut_twice() {
+    let options = options(30);
+    let disk = SimDisk::new(7);
+    let (log, _) = open(&disk, &options);
+    log.advance_epoch(Epoch::new(1)).expect("an epoch");
+    append_batch(&log, 1, 10);
+    let (log, _) = log.truncate(t(8)).expect("a truncation");
+    let (log, report) = log.truncate(t(6)).expect("another");
+    assert_eq!((report.last_zxid, report.was_zxid, report.exact), (t(6), t(8), true));
+    assert_eq!(log.verify().expect("a scrub"), []);
+    assert_eq!(log.reader(t(4)).and_then(|mut r| Ok(r.next_record()?.map(|r| r.zxid))).expect("readable"), Some(t(5)));
+    append_again(&log, 7, 9);
+    let error = log.truncate(t(10)).map(drop).expect_err("10 was cut");
+    assert_eq!(error.kind(), ErrorKind::NotInLog);
+    assert_again(&disk, &options, 6, 9);
+}
+
 #[test]
 fn tt_08_a_group_of_which_half_was_written_leaves_no_hole() {
     for (bytes, effect) in [(0, 28), (200, 28), (512, 28), (700, 5), (1024, 28)] {
