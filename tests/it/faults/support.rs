@@ -311,11 +311,15 @@ pub(super) fn resign_record(segment: &mut [u8], group: &GroupAt) {
     let (seed, at) = (database_seed(segment), usize::try_from(group.offset + GROUP_HEADER).expect("an offset"));
     let crc = crc32(seed, &segment[at + 4..at + 32]);
     segment[at..at + 4].copy_from_slice(&crc.to_le_bytes());
-    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-    let fold = (GOLDEN.rotate_left(23) ^ u64::from(crc)).wrapping_mul(GOLDEN);
     let group_at = at - 96;
-    segment[group_at + 88..group_at + 96].copy_from_slice(&fold.to_le_bytes());
+    segment[group_at + 88..group_at + 96].copy_from_slice(&fold_of(crc).to_le_bytes());
     resign_group(segment, group.offset);
+}
+
+/// What a group of one record carries of that record's header checksum.
+pub(super) fn fold_of(header_crc: u32) -> u64 {
+    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+    (GOLDEN.rotate_left(23) ^ u64::from(header_crc)).wrapping_mul(GOLDEN)
 }
 
 /// Makes the checksum of a seal's body right.
