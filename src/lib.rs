@@ -57,9 +57,12 @@ pub use format::{DatabaseId, Numbering, SegmentFill};
 #[cfg(any(test, feature = "sim"))]
 pub use io::sim;
 pub use io::{Backend, BackendChoice, BackendInfo, WriteMode};
+#[cfg(any(test, feature = "sim"))]
+pub use log::repair_record_sim;
 pub use log::{
-    AppendTicket, CutReport, Gather, GroupPolicy, Health, Log, LogOptions, LogPin, LogReader, LogStats,
-    PurgeReport, Record, RecoveryReport, Retention, TailState, TruncateReport,
+    AppendTicket, CutReport, Damage, Gather, GroupPolicy, Health, Log, LogOptions, LogPin, LogReader,
+    LogStats, PurgeReport, Record, RecoveryReport, RepairReport, Retention, TailState, TruncateReport,
+    repair_record,
 };
 
 use base::planted::planted;

@@ -8,7 +8,7 @@ use crate::io::{BackendInfo, Disk, Lock, open_dir};
 use crate::log::commit::Incoming;
 use crate::log::engine::{Patience, Shared, StartOptions, Threads};
 use crate::log::options::LogOptions;
-use crate::log::read::{LogReader, Record, not_in_log};
+use crate::log::read::{Damage, LogReader, Record, not_in_log, verify};
 use crate::log::recover::{Opened, RecoveryReport, create, judge, open_recovered, survey};
 use crate::log::retain::{LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate};
 use crate::log::stats::{Health, LogStats};
@@ -206,6 +206,16 @@ impl Log {
     /// [`ErrorKind::NotInLog`] if some of them were purged.
     pub fn reader(&self, after: Zxid) -> Result<LogReader> {
         LogReader::new(self.shared.clone(), after)
+    }
+
+    /// Reads everything that is durable and lists what has changed since it was acknowledged, to be fetched
+    /// from a peer. Appends go on meanwhile; [`repair_record`](crate::repair_record) puts records back, once
+    /// the log is closed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if something cannot be read. Damage is no error here: it is the answer.
+    pub fn verify(&self) -> Result<Vec<Damage>> {
+        verify(&self.shared)
     }
 
     /// Reads from the first record on whose time is `time_ms` or later, by the running maximum of the times:

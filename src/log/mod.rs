@@ -22,8 +22,10 @@ mod loom_tests;
 
 pub use handle::Log;
 pub use options::{Gather, GroupPolicy, LogOptions};
-pub use read::{LogReader, Record};
+pub use read::{Damage, LogReader, Record};
 pub use recover::{CutReport, RecoveryReport, TailState};
-pub use retain::{LogPin, PurgeReport, Retention, TruncateReport};
+#[cfg(any(test, feature = "sim"))]
+pub use retain::repair_record_sim;
+pub use retain::{LogPin, PurgeReport, RepairReport, Retention, TruncateReport, repair_record};
 pub use stats::{Health, LogStats};
 pub use ticket::AppendTicket;

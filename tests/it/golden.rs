@@ -37,7 +37,8 @@ fn listing(dir: &Path) -> String {
     let mut reader = log.reader(report.floor_zxid).unwrap();
     while let Some(record) = reader.next_record().unwrap() {
         let sum: u64 = record.payload.iter().map(|b| u64::from(*b)).sum();
-        writeln!(out, "{} {} {} {} {sum}", record.zxid, record.epoch, record.time_ms, record.payload.len()).unwrap();
+        writeln!(out, "{} {} {} {} {sum}", record.zxid, record.epoch, record.time_ms, record.payload.len())
+            .unwrap();
     }
     drop(reader);
     log.close().unwrap();

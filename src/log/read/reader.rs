@@ -183,9 +183,9 @@ impl LogReader {
                 self.enter(next);
                 continue;
             }
-            let Some(header) = self.read_group(&segment.header, durable)? else { return Ok(false) };
+            let end_zxid = segment.ended.as_ref().map_or(Zxid::MAX, |e| e.last_zxid);
+            let Some(header) = self.read_group(&segment.header, end_zxid, durable)? else { return Ok(false) };
             if header.kind == GroupKind::Records && header.last_zxid > self.last {
-                let end_zxid = segment.ended.as_ref().map_or(Zxid::MAX, |e| e.last_zxid);
                 self.cursor = Some(Cursor::new(&header, end_zxid));
             }
             self.offset = header.offset + header.total_bytes(segment.header.block_bytes);
@@ -211,6 +211,7 @@ impl LogReader {
     fn read_group(
         &mut self,
         header: &crate::format::SegmentHeader,
+        end_zxid: Zxid,
         durable: Zxid,
     ) -> Result<Option<GroupHeader>> {
         let name = segment_name(self.seq);
@@ -244,7 +245,8 @@ impl LogReader {
         if self.chain.is_some_and(|c| c != group.prev_zxid) {
             return damaged("group_misplaced", offset, group.first_zxid, group.last_zxid);
         }
-        if group.last_zxid > durable {
+        // Of a group in which the segment was cut, only the records up to there count.
+        if group.last_zxid.min(end_zxid) > durable {
             return Ok(None);
         }
         let bytes = usize::try_from(group.total_bytes(header.block_bytes)).unwrap_or(usize::MAX);

@@ -180,7 +180,12 @@ impl Walk<'_> {
         };
         let header = match &scan.header {
             Ok(header) => header,
-            Err(error) => return error.clone(),
+            Err(error) => {
+                return Error::new(error.kind(), error.code(), error.message().to_owned())
+                    .in_file(&name)
+                    .at_offset(0)
+                    .with_zxids(after(last), self.lost_until(last));
+            }
         };
         let (offset, first, until) = match scan.stop.bad {
             Some(bad) => (scan.stop.offset + bad.offset, bad.first_zxid, bad.last_zxid),
