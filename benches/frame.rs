@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use arborlog::sim::SimDisk;
 use arborlog::{Epoch, Log, LogOptions, Retention, Zxid};
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_main};
 
 #[path = "../tests/it/allocations.rs"]
 #[allow(dead_code, reason = "the bench only counts")]
@@ -17,6 +17,9 @@ mod allocations;
 /// Appends between two flushes: fewer than fill a group, so that nothing but the append itself is timed.
 const BURST: u64 = 500;
 const PAYLOAD_BYTES: [usize; 3] = [16, 200, 1000];
+
+/// What is read over and over.
+const RECORDS: u64 = 10_000;
 
 /// On the simulated disk: its memory is the only device.
 fn open() -> Log {
@@ -60,7 +63,6 @@ fn read(criterion: &mut Criterion) {
     for bytes in PAYLOAD_BYTES {
         let log = open();
         let payload = vec![0x61; bytes];
-        const RECORDS: u64 = 10_000;
         for _ in 0..RECORDS {
             drop(log.append_next(Epoch::ZERO, 1, &payload).expect("append"));
         }
@@ -96,5 +98,9 @@ fn now() -> Instant {
     Instant::now()
 }
 
-criterion_group!(benches, count_allocations, append, read);
-criterion_main!(benches);
+#[expect(missing_docs, reason = "the macro makes a public function without a doc")]
+mod group {
+    criterion::criterion_group!(benches, super::count_allocations, super::append, super::read);
+}
+
+criterion_main!(group::benches);

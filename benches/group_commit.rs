@@ -9,6 +9,8 @@
 //! is the log's share of it. The policy `plain` is the simplest group commit there is (no recovery, no
 //! segments), as a floor. Syncs are printed beside commits, so that a run without them cannot pass as fast.
 
+#![allow(clippy::cast_precision_loss, reason = "figures for people: 52 bits are plenty")]
+
 mod group_commit_policies;
 mod support;
 

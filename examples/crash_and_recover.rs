@@ -106,7 +106,7 @@ fn append_and_tell(log: &Log, epoch: Epoch, writer: u64) -> Outcome<()> {
 /// A payload tells who wrote it and as which of its own, and the rest of its bytes follow from that.
 fn payload(epoch: Epoch, writer: u64, number: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(256);
-    [epoch.get(), writer, number].iter().for_each(|field| bytes.extend(field.to_le_bytes()));
+    bytes.extend([epoch.get(), writer, number].iter().flat_map(|field| field.to_le_bytes()));
     let seed = writer.wrapping_mul(31).wrapping_add(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let filler = seed.to_le_bytes().into_iter().cycle();
     bytes.extend(filler.take(bytes[16].into()));

@@ -16,7 +16,7 @@ pub(crate) struct AlignedBuffer {
 impl AlignedBuffer {
     /// An empty buffer with room for so many bytes.
     pub(crate) fn with_capacity(capacity: usize) -> AlignedBuffer {
-        let mut bytes = Vec::with_capacity(capacity + BLOCK_BYTES);
+        let mut bytes: Vec<u8> = Vec::with_capacity(capacity + BLOCK_BYTES);
         let start = bytes.as_ptr().align_offset(BLOCK_BYTES);
         bytes.resize(start, 0);
         AlignedBuffer { bytes, start }

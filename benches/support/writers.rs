@@ -57,7 +57,7 @@ pub(crate) fn run<T>(
         pause(measured);
         phase.store(STOP, Ordering::Release);
         let seconds = now().duration_since(started).as_secs_f64();
-        let cpu_seconds = (cpu_time() - cpu).as_secs_f64();
+        let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
         edge();
         let mut latencies = Histogram::new();
         for writer in writers {
@@ -87,7 +87,9 @@ fn write_until_stopped<T>(
             _ => break,
         }
     }
-    in_flight.into_iter().for_each(|(_, ticket)| wait(ticket));
+    for (_, ticket) in in_flight {
+        wait(ticket);
+    }
     latencies
 }
 
