@@ -15,6 +15,10 @@ mod segments;
 mod stats;
 mod ticket;
 mod waiting;
+mod watermark;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
 
 pub use handle::Log;
 pub use options::{Gather, GroupPolicy, LogOptions};

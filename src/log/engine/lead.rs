@@ -1,5 +1,3 @@
-use std::sync::atomic::Ordering;
-
 use super::shared::{Inner, Shared};
 use crate::base::Error;
 use crate::io::{Completion, Queue};
@@ -90,7 +88,7 @@ impl Shared {
         let failure = inner.core.failure().cloned();
         if let Some(progress) = progress {
             inner.stats.acknowledged(progress.records);
-            self.durable.fetch_max(progress.durable_zxid.get(), Ordering::Release);
+            self.durable.raise(progress.durable_zxid);
         }
         let heir =
             (failure.is_none() && inner.core.forming_records() > 0).then(|| inner.core.forming_batch());

@@ -38,7 +38,8 @@ impl Threads {
         shared.stop.store(true, Ordering::Release);
         shared.prepare.notify_all();
         shared.room.notify_all();
-        shared.background.wake_all();
+        shared.keeper.wake_all();
+        shared.helpers.wake_all();
         let stuck = shared.failure().is_some_and(|e| e.to_string().contains("[io_stuck]"));
         for handle in self.handles.drain(..) {
             if !stuck {
@@ -117,6 +118,7 @@ impl Shared {
 
     /// Changes the epoch: between two groups, durable before the first append of it.
     pub(crate) fn advance_epoch(&self, epoch: Epoch) -> Result<()> {
+        let _one_by_one = self.rare.lock();
         let now = self.inner.lock().core.epoch();
         if epoch == now {
             return Ok(());

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{Window, verify_group};
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::format::{
-    GROUP_HEADER_BYTES, GroupHeader, GroupKind, RECORD_HEADER_BYTES, RecordHeader, frame_bytes, segment_name,
+    GROUP_HEADER_BYTES, GroupHeader, GroupKind, IndexEntry, RECORD_HEADER_BYTES, RecordHeader, frame_bytes,
+    segment_name,
 };
 use crate::io::File;
 use crate::log::directory::open_segment;
@@ -121,12 +122,25 @@ impl LogReader {
 
     /// Stands at the group that holds the first record after `last`, as the index tells.
     fn seek(&mut self) {
+        let last = self.last;
+        let entry = |index: &[IndexEntry]| {
+            let at = index.partition_point(|e| e.first_zxid <= last);
+            at.checked_sub(1).map(|i| index[i].offset)
+        };
+        let (in_use, in_use_offset) = {
+            let inner = self.shared.inner();
+            let active = inner.core.active();
+            (active.header.seq, entry(&active.index))
+        };
         let segments = self.shared.segments.read();
-        let segment = segments.holding(self.last).or(segments.first()).expect("a log has a segment");
+        let segment = segments.holding(last).or(segments.first()).expect("a log has a segment");
         self.seq = segment.header.seq;
-        let index = segment.ended.as_ref().map_or(&[][..], |e| &e.index);
-        let at = index.partition_point(|e| e.first_zxid <= self.last);
-        self.offset = at.checked_sub(1).map_or(segment.header.first_group_offset(), |i| index[i].offset);
+        let offset = match &segment.ended {
+            Some(ended) => entry(&ended.index),
+            None if in_use == self.seq => in_use_offset,
+            None => None, // rolled in between
+        };
+        self.offset = offset.unwrap_or(segment.header.first_group_offset());
     }
 
     /// The next record, or `None` when all that is durable has been read. Call again when there is more.

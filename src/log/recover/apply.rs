@@ -84,6 +84,7 @@ pub(crate) fn open_recovered(
     };
     let directory = LogDirectory::new(disk.clone(), judged.manifest.clone());
     let manifest = commit_opening(&directory, &judged, active.header.seq)?;
+    give_back_tail(disk.as_ref(), &judged.ending);
     tidy(disk.as_ref(), survey, &manifest, &active, &mut next, &mut report)?;
     keep_reserve(disk.as_ref());
     let mut segments = SegmentSet::new();
@@ -189,6 +190,17 @@ fn take_next(
     };
     let file = open_for_writing(disk.as_ref(), header, plan.direct)?;
     Ok(Some(ActiveSegment::fresh(*header, file, Zxid::ZERO)))
+}
+
+/// Gives the unused zeros behind a segment's new end back to the file system. Only once the manifest says
+/// where the segment ends, and only zeros: bytes that were cut stay.
+fn give_back_tail(disk: &dyn Disk, ending: &Ending) {
+    if let Ending::Cut { seq: seq @ 1.., offset, torn_bytes: 0, .. } = ending
+        && let Ok(file) = disk.open(&segment_name(*seq), OpenMode::Write { direct: false })
+    {
+        // What fails here costs space, nothing else.
+        let _space_only = file.set_len(*offset);
+    }
 }
 
 /// Clears away what is no part of the log: moves aside what holds groups, removes what holds nothing.
