@@ -17,7 +17,7 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 
-use arborlog::{Epoch, LogStats, WriteMode};
+use arborlog::{AppendTicket, Epoch, LogStats, WriteMode};
 use group_commit_policies::{Policy, policies};
 use support::aligned::BLOCK_BYTES;
 use support::args::BenchArgs;
@@ -123,7 +123,9 @@ fn measure_log(dir: &Path, device: &Device, policy: &Policy, load: Load, times: 
     let dir = tempfile::tempdir_in(dir).expect("make a directory for the log");
     let (log, _report) = policy.options.open(dir.path()).expect("open the log");
     let submit = || log.append_next(Epoch::ZERO, TIME_MS, &RECORD).expect("append");
-    let wait = |ticket: arborlog::AppendTicket| drop(ticket.wait().expect("wait until durable"));
+    let wait = |ticket: AppendTicket| {
+        ticket.wait().expect("wait until durable");
+    };
     let mut edges = Vec::new();
     let edge = || edges.push(log.stats());
     let reached = writers::run(load, times.warm_up, times.measured, submit, wait, edge);
