@@ -1,5 +1,5 @@
 //! The allocator of the test binary: the system's, with a count of what each thread holds, so that a test can
-//! say how much memory a call took at most.
+//! say how much memory a call took at most, or that it took none.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,6 +9,7 @@ struct Counting;
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
+    static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
 #[global_allocator]
@@ -19,6 +20,7 @@ fn note(change: isize) {
     let _ = HELD.try_with(|held| {
         held.set(held.get().wrapping_add(change));
         let _ = PEAK.try_with(|peak| peak.set(peak.get().max(held.get())));
+        let _ = COUNT.try_with(|count| count.set(count.get() + u64::from(change > 0)));
     });
 }
 
@@ -55,6 +57,13 @@ pub(crate) fn peak_bytes<T>(call: impl FnOnce() -> T) -> (T, u64) {
     (result, u64::try_from(PEAK.get() - before).unwrap_or(0))
 }
 
+/// Runs `call` and tells how many allocations this thread made in it.
+pub(crate) fn allocations<T>(call: impl FnOnce() -> T) -> (T, u64) {
+    let before = COUNT.get();
+    let result = call();
+    (result, COUNT.get() - before)
+}
+
 #[test]
 fn the_peak_is_seen_although_it_is_gone() {
     let ((), peak) = peak_bytes(|| {
@@ -64,4 +73,11 @@ fn the_peak_is_seen_although_it_is_gone() {
     assert!((3 << 20..4 << 20).contains(&peak), "{peak}");
     let ((), peak) = peak_bytes(|| {});
     assert!(peak < 1 << 10, "{peak}");
+}
+
+#[test]
+fn allocations_are_counted_one_by_one() {
+    let ((), count) = allocations(|| (0..7).for_each(|n| drop(std::hint::black_box(Box::new(n)))));
+    assert_eq!(count, 7);
+    assert_eq!(allocations(|| {}).1, 0);
 }

@@ -1,8 +1,9 @@
 //! All integration tests, as modules of one binary.
 
-#[cfg(feature = "sim")]
 mod allocations;
+mod allocations_per_append;
 #[cfg(feature = "sim")]
 mod faults;
 mod golden;
+mod kill_loop;
 mod tidy;

@@ -154,16 +154,12 @@ fn commit_opening(directory: &LogDirectory, judged: &Judgement, active_seq: u64)
 fn continue_in_place(disk: &dyn Disk, judged: &Judgement, plan: &SegmentPlan) -> Result<ActiveSegment> {
     let last = judged.segments.last().expect("a log that ends in place has a segment");
     let file = open_for_writing(disk, &last.header, plan.direct)?;
-    Ok(ActiveSegment {
-        seed: last.header.seed(),
-        header: last.header,
-        file,
-        offset: last.end_offset,
-        floor_zxid: last.floor_zxid,
-        records: last.records,
-        groups: (last.end_offset - last.header.first_group_offset()).div_ceil(last.header.block_bytes),
-        index: last.index.clone(),
-    })
+    let mut active = ActiveSegment::fresh(last.header, file, last.floor_zxid);
+    active.offset = last.end_offset;
+    active.records = last.records;
+    active.groups = (last.end_offset - last.header.first_group_offset()).div_ceil(last.header.block_bytes);
+    active.index.extend_from_slice(&last.index);
+    Ok(active)
 }
 
 fn open_for_writing(disk: &dyn Disk, header: &SegmentHeader, direct: bool) -> Result<Arc<dyn File>> {
