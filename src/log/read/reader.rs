@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Records, Window, verify_group};
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
-use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind, segment_name};
+use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind, SegmentHeader, segment_name};
 use crate::io::File;
 use crate::log::directory::open_segment;
 use crate::log::engine::Shared;
@@ -150,7 +150,8 @@ impl LogReader {
                 self.enter(next);
                 continue;
             }
-            let Some(header) = self.read_group(&segment.header, durable)? else { return Ok(false) };
+            let ended_zxid = segment.ended.as_ref().map_or(Zxid::MAX, |e| e.last_zxid);
+            let Some(header) = self.read_group(&segment.header, durable, ended_zxid)? else { return Ok(false) };
             if header.kind == GroupKind::Records && header.last_zxid > self.last {
                 self.group = Some((header, Records::of(&header, segment.header.database_id.seed())));
                 return Ok(true);
@@ -172,7 +173,12 @@ impl LogReader {
         self.pin.advance(&self.shared, self.last);
     }
 
-    fn read_group(&mut self, header: &crate::format::SegmentHeader, durable: Zxid) -> Result<Option<GroupHeader>> {
+    fn read_group(
+        &mut self,
+        header: &SegmentHeader,
+        durable: Zxid,
+        ended_zxid: Zxid,
+    ) -> Result<Option<GroupHeader>> {
         let name = segment_name(self.seq);
         let file = match &self.file {
             Some(file) => file.clone(),
@@ -201,7 +207,8 @@ impl LogReader {
         if self.chain.is_some_and(|c| c != group.prev_zxid) {
             return damaged("group_misplaced", offset, group.first_zxid, group.last_zxid);
         }
-        if group.last_zxid > durable {
+        // Of a group in which the segment was cut, only the records before the cut are to be read.
+        if group.last_zxid.min(ended_zxid) > durable {
             return Ok(None);
         }
         let bytes = usize::try_from(group.total_bytes(header.block_bytes)).unwrap_or(usize::MAX);

@@ -191,7 +191,8 @@ impl Walk<'_> {
                 Err(bad) => return stop(StopKind::Garbage, Some(bad)),
                 Ok(_) if limit.is_some_and(|l| l < header.last_zxid) => {
                     let records = Records::of(&header, self.database_seed);
-                    return stop(scan.take_part(&header, records, group, limit.expect("just seen")), None);
+                    let limit = limit.expect("just seen");
+                    return stop(scan.take_part(&header, records, group, limit, total), None);
                 }
                 Ok(totals) => scan.take(&header, totals.time_max_ms, total),
             }
@@ -264,7 +265,7 @@ impl SegmentScan {
 
     /// Takes the records of a group up to the limit inside it. A limit that is no record of the group
     /// contradicts the manifest.
-    fn take_part(&mut self, header: &GroupHeader, mut records: Records, group: &[u8], limit: Zxid) -> StopKind {
+    fn take_part(&mut self, header: &GroupHeader, mut records: Records, group: &[u8], limit: Zxid, total: u64) -> StopKind {
         let (mut count, mut last, mut time) = (0, header.prev_zxid, header.time_max_before_ms);
         while let Some(record) = records.next(group).filter(|r| r.zxid <= limit) {
             (count, last, time) = (count + 1, record.zxid, time.max(record.time_ms));
@@ -273,9 +274,8 @@ impl SegmentScan {
             return StopKind::Misfit;
         }
         let part = GroupHeader { record_count: count, last_zxid: limit, durable_zxid: Zxid::ZERO, ..*header };
-        let offset = self.end_offset;
-        self.take(&part, time, 0);
-        self.end_offset = offset;
+        // A reader needs the whole group to verify it, so the segment ends behind it.
+        self.take(&part, time, total);
         StopKind::Limit
     }
 }
