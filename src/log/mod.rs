@@ -12,6 +12,8 @@ mod read;
 mod recover;
 mod retain;
 mod segments;
+#[cfg(test)]
+mod simulation;
 mod stats;
 mod ticket;
 mod waiting;

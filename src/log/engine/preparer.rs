@@ -1,7 +1,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::shared::Shared;
+use super::shared::{Inner, Shared};
+use crate::base::Result;
+use crate::log::commit::ActiveSegment;
 use crate::log::prepare::Preparation;
 
 /// How long to let a full or failing disk be before the next attempt.
@@ -21,22 +23,29 @@ impl Shared {
                     return;
                 }
             };
+            let failed = outcome.is_err();
             let mut inner = self.inner.lock();
-            match outcome {
-                Ok(segment) => {
-                    inner.next_seq += 1;
-                    inner.prepare_failure = None;
-                    inner.core.provide(segment);
-                    self.room.notify_all();
-                }
-                Err(error) => {
-                    inner.stats.prepare_failed();
-                    inner.prepare_failure = Some(error);
-                    self.room.notify_all();
-                    self.prepare.wait_for(&mut inner, RETRY);
-                }
+            self.prepared(&mut inner, outcome);
+            if failed {
+                self.prepare.wait_for(&mut inner, RETRY);
             }
         }
+    }
+
+    /// Takes in how a preparation ended: the part that the simulator runs as well.
+    pub(crate) fn prepared(&self, inner: &mut Inner, outcome: Result<ActiveSegment>) {
+        match outcome {
+            Ok(segment) => {
+                inner.next_seq += 1;
+                inner.prepare_failure = None;
+                inner.core.provide(segment);
+            }
+            Err(error) => {
+                inner.stats.prepare_failed();
+                inner.prepare_failure = Some(error);
+            }
+        }
+        self.room.notify_all();
     }
 
     /// Waits until a segment is wanted. `None`: the log is closing.
@@ -54,8 +63,8 @@ impl Shared {
     }
 
     /// The preparation of the next segment, for the thread above and for the simulator.
-    pub(crate) fn preparation(&self, inner: &mut super::shared::Inner) -> Preparation {
-        let super::shared::Inner { plan, next_seq, random, .. } = inner;
+    pub(crate) fn preparation(&self, inner: &mut Inner) -> Preparation {
+        let Inner { plan, next_seq, random, .. } = inner;
         Preparation::new(self.directory.disk(), plan, *next_seq, &self.clock, random)
     }
 

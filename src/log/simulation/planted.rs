@@ -1,0 +1,1 @@
+//! Bugs planted on purpose, and the proof that each is found.
