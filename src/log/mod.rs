@@ -14,6 +14,8 @@ mod retain;
 mod segments;
 mod stats;
 mod ticket;
+mod view;
+mod view_reader;
 mod waiting;
 
 pub use handle::Log;
@@ -23,3 +25,5 @@ pub use recover::{CutReport, RecoveryReport, TailState};
 pub use retain::{LogPin, PurgeReport, Retention, TruncateReport};
 pub use stats::{Health, LogStats};
 pub use ticket::AppendTicket;
+pub use view::LogView;
+pub use view_reader::ViewReader;
