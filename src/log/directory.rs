@@ -47,7 +47,9 @@ pub(crate) fn read_manifest(disk: &dyn Disk) -> Result<Option<Manifest>> {
         Ok(file) => file,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
-            return Err(Error::corrupt("not_a_file", "the manifest is no regular file").in_file(MANIFEST_NAME));
+            return Err(
+                Error::corrupt("not_a_file", "the manifest is no regular file").in_file(MANIFEST_NAME)
+            );
         }
         Err(e) => return Err(wrap(e)),
     };
@@ -115,7 +117,9 @@ pub(crate) fn keep_reserve(disk: &dyn Disk) {
 /// Opens an existing segment for reading.
 pub(crate) fn open_segment(disk: &dyn Disk, name: &str) -> Result<Arc<dyn File>> {
     disk.open(name, OpenMode::Read).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Error::corrupt("segment_missing", "the segment is missing").in_file(name),
+        std::io::ErrorKind::NotFound => {
+            Error::corrupt("segment_missing", "the segment is missing").in_file(name)
+        }
         std::io::ErrorKind::InvalidInput => {
             Error::corrupt("not_a_file", "the segment is no regular file").in_file(name)
         }

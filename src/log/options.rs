@@ -256,7 +256,11 @@ impl LogOptions {
         check(record.contains(&self.record_bytes_max), "record_bytes_max", "1 byte to 1 GiB")?;
         if let Some(block) = self.block_bytes {
             let sizes = limits::BLOCK_BYTES_MIN..=limits::BLOCK_BYTES_MAX;
-            check(block.is_power_of_two() && sizes.contains(&block), "block_bytes", "a power of two, 512 to 65,536")?;
+            check(
+                block.is_power_of_two() && sizes.contains(&block),
+                "block_bytes",
+                "a power of two, 512 to 65,536",
+            )?;
         }
         let pace = 1 << 20..=1 << 40;
         check(pace.contains(&self.prepare_bytes_per_second), "prepare_bytes_per_second", "1 MiB to 1 TiB")?;

@@ -179,6 +179,9 @@ mod tests {
         for took in [10; 50].into_iter().chain([2000; 5]).chain([10; 50]) {
             recorder.group_ended(took * ms);
         }
-        assert_eq!((recorder.stats.health_changes, recorder.is_slow(), recorder.stats.slow_syncs), (2, false, 5));
+        assert_eq!(
+            (recorder.stats.health_changes, recorder.is_slow(), recorder.stats.slow_syncs),
+            (2, false, 5)
+        );
     }
 }

@@ -17,40 +17,32 @@ impl Shared {
     /// one also keeps the log's housekeeping: forgotten groups, idle marks, stuck writes.
     pub(super) fn commit_in_background(&self, first: bool) {
         while !self.stop.load(Ordering::Acquire) {
-            let seen = self.background.value();
+            let word = if first { &self.keeper } else { &self.helpers };
+            let seen = word.value();
             let kicked = self.kicked.swap(false, Ordering::AcqRel);
-            let mut until = None;
             if kicked || first {
-                until = self.take_turns(kicked);
+                self.take_turns(kicked);
             }
             if self.kicked.load(Ordering::Acquire) {
                 continue;
             }
-            let timeout = match until {
-                Some(at) => Some(Duration::from_nanos(at.saturating_sub(self.clock.nanos()))),
-                None if first => self.housekeeping(),
-                None => None,
-            };
-            self.background.announce();
-            if self.stop.load(Ordering::Acquire) {
-                self.background.sleep(seen, Some(Duration::ZERO));
-                return;
-            }
-            self.background.sleep(seen, timeout);
+            let timeout = if first { self.housekeeping() } else { None };
+            word.announce();
+            // Announced before the last look, so that whoever stops or kicks sees a sleeper to wake.
+            let up = self.stop.load(Ordering::Acquire) || self.kicked.load(Ordering::Acquire);
+            word.sleep(seen, if up { Some(Duration::ZERO) } else { timeout });
         }
     }
 
-    /// Writes groups as long as there are some to write here. Returns until when to wait for a group that
-    /// may not start yet.
-    fn take_turns(&self, kicked: bool) -> Option<u64> {
+    /// Writes groups as long as there are some to write here.
+    fn take_turns(&self, kicked: bool) {
         loop {
             let mut inner = self.inner.lock();
-            let forgotten = inner
-                .core
-                .forming_since_ns()
-                .is_some_and(|at| self.clock.nanos().saturating_sub(at) >= nanos(TICK) + nanos(self.options.group.delay));
+            let forgotten = inner.core.forming_since_ns().is_some_and(|at| {
+                self.clock.nanos().saturating_sub(at) >= nanos(TICK) + nanos(self.options.group.delay)
+            });
             if !kicked && !forgotten {
-                return None;
+                return;
             }
             match self.begin(&mut inner) {
                 Begin::Group(under_way) => {
@@ -58,14 +50,13 @@ impl Shared {
                     self.finish(under_way);
                 }
                 Begin::WaitUntil(at) => {
-                    self.kicked.store(true, Ordering::Release);
                     let wait = at.saturating_sub(self.clock.nanos());
                     self.room.wait_for(&mut inner, Duration::from_nanos(wait));
                     if self.stop.load(Ordering::Acquire) {
-                        return None;
+                        return;
                     }
                 }
-                Begin::Nothing => return None,
+                Begin::Nothing => return,
             }
         }
     }
@@ -81,7 +72,9 @@ impl Shared {
         {
             drop(inner);
             let bound = self.options.stuck_after;
-            let why = format!("a write has not ended within {bound:?}; its memory is kept until the kernel answers");
+            let why = format!(
+                "a write has not ended within {bound:?}; its memory is kept until the kernel answers"
+            );
             self.fail(Error::new(ErrorKind::Io, "io_stuck", why));
             return Some(TICK);
         }

@@ -49,12 +49,11 @@ impl Shared {
         inner.timed_batch = None;
         inner.last_activity_ns = now;
         inner.stats.group_started(&started.write);
-        if let Some(retired) = started.retired {
-            self.rolled(inner, retired);
-        }
-        let writes = 1 + usize::from(started.seal.is_some());
-        if let Some(seal) = started.seal {
-            queue.submit(seal);
+        let mut writes = 1;
+        if let Some(rolled) = started.rolled {
+            self.rolled(inner, rolled.retired);
+            queue.submit(rolled.seal);
+            writes += 1;
         }
         queue.submit(started.write);
         UnderWay { queue, writes, started_ns: now }
@@ -93,7 +92,8 @@ impl Shared {
             inner.stats.acknowledged(progress.records);
             self.durable.fetch_max(progress.durable_zxid.get(), Ordering::Release);
         }
-        let heir = (failure.is_none() && inner.core.forming_records() > 0).then(|| inner.core.forming_batch());
+        let heir =
+            (failure.is_none() && inner.core.forming_records() > 0).then(|| inner.core.forming_batch());
         let room = inner.room_waiters > 0;
         drop(inner);
         self.wake_after(progress, heir, room, failure.as_ref());

@@ -49,7 +49,7 @@ impl Shared {
             if inner.core.wants_next() {
                 return Some(self.preparation(&mut inner));
             }
-            self.prepare.wait_for(&mut inner, Duration::from_secs(3600));
+            self.prepare.wait_for(&mut inner, Duration::from_hours(1));
         }
     }
 

@@ -19,7 +19,7 @@ use crate::log::waiting::WaitingRoom;
 
 /// What all handles, tickets, readers and threads of one open log share.
 ///
-/// Lock order: `inner`, then `segments`, then `pins`. The manifest's lock is never taken inside another.
+/// Lock order: `rare`, then the manifest's, then `inner`, then `segments`, then `pins`.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(super) inner: Mutex<Inner>,
@@ -30,8 +30,10 @@ pub(crate) struct Shared {
     pub(super) durable: AtomicU64,
     pub(super) failed: OnceLock<Error>,
     pub(super) waiting: WaitingRoom,
-    /// Where the committers sleep.
-    pub(super) background: WaitWord,
+    /// Where the first committer sleeps, which keeps house.
+    pub(super) keeper: WaitWord,
+    /// Where the other committers sleep.
+    pub(super) helpers: WaitWord,
     /// Somebody wants the forming group written who does not wait in a thread.
     pub(super) kicked: AtomicBool,
     pub(super) stop: AtomicBool,
@@ -41,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) options: LogOptions,
     pub(super) lock: Mutex<Option<Box<dyn Lock>>>,
+    /// Held through each rare change of the log as a whole (epoch, purge), so that they come one by one.
+    pub(crate) rare: Mutex<()>,
 }
 
 /// What the one lock of the hot path guards.
@@ -109,7 +113,9 @@ impl Shared {
             durable: AtomicU64::new(opened.position.last_zxid.get()),
             failed: OnceLock::new(),
             waiting: WaitingRoom::new(),
-            background: WaitWord::default(),
+            keeper: WaitWord::default(),
+            helpers: WaitWord::default(),
+            rare: Mutex::new(()),
             kicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             segments: RwLock::new(opened.segments),
@@ -152,7 +158,7 @@ impl Shared {
                 Admission::Logged { last_zxid, batch } => {
                     if inner.asleep {
                         inner.asleep = false;
-                        self.background.wake_one();
+                        self.keeper.wake_one();
                     }
                     return Ok((last_zxid, batch));
                 }
@@ -184,11 +190,15 @@ impl Shared {
     /// Waits until `zxid`, which is in group `batch`, is durable; writes the group itself if nobody else does.
     /// Returns false if the time ran out.
     pub(crate) fn wait(&self, zxid: Zxid, batch: u64, deadline_ns: Option<u64>) -> Result<bool> {
+        let mut keeps_time = false;
         loop {
             if let Some(outcome) = self.outcome(zxid) {
                 return outcome.map(|()| true);
             }
             let mut inner = self.inner.lock();
+            if std::mem::take(&mut keeps_time) && inner.timed_batch == Some(batch) {
+                inner.timed_batch = None;
+            }
             if inner.core.durable_zxid() >= zxid {
                 return Ok(true);
             }
@@ -203,6 +213,7 @@ impl Shared {
                     // One of the waiters keeps the time for all.
                     Begin::WaitUntil(at) if inner.timed_batch != Some(batch) => {
                         inner.timed_batch = Some(batch);
+                        keeps_time = true;
                         until = Some(until.map_or(at, |d| d.min(at)));
                     }
                     Begin::WaitUntil(_) | Begin::Nothing => {}
@@ -218,26 +229,19 @@ impl Shared {
                 Some(at) => Some(Duration::from_nanos(at.saturating_sub(self.clock.nanos()))),
                 None => None,
             };
-            if !word.sleep(seen, timeout) {
-                self.time_ran_out(batch);
-                if deadline_ns.is_some_and(|d| self.clock.nanos() >= d) {
-                    return self.outcome(zxid).map_or_else(|| { self.kick(); Ok(false) }, |o| o.map(|()| true));
-                }
+            if !word.sleep(seen, timeout) && deadline_ns.is_some_and(|d| self.clock.nanos() >= d) {
+                // Whoever keeps the time for others and leaves has a committer take over.
+                self.kick();
+                return self.outcome(zxid).map_or(Ok(false), |outcome| outcome.map(|()| true));
             }
-        }
-    }
-
-    fn time_ran_out(&self, batch: u64) {
-        let mut inner = self.inner.lock();
-        if inner.timed_batch == Some(batch) {
-            inner.timed_batch = None;
         }
     }
 
     /// Has the forming group written by a committer: for those who do not wait in a thread.
     pub(crate) fn kick(&self) {
         if !self.kicked.swap(true, Ordering::AcqRel) {
-            self.background.wake_one();
+            let free = if self.helpers.has_sleepers() { &self.helpers } else { &self.keeper };
+            free.wake_one();
         }
     }
 
@@ -260,7 +264,8 @@ impl Shared {
             let told = Err(self.failed.get().cloned().expect("just set"));
             self.waiting.fail(&told);
             self.room.notify_all();
-            self.background.wake_all();
+            self.keeper.wake_all();
+            self.helpers.wake_all();
         }
     }
 }

@@ -38,7 +38,8 @@ impl Threads {
         shared.stop.store(true, Ordering::Release);
         shared.prepare.notify_all();
         shared.room.notify_all();
-        shared.background.wake_all();
+        shared.keeper.wake_all();
+        shared.helpers.wake_all();
         let stuck = shared.failure().is_some_and(|e| e.to_string().contains("[io_stuck]"));
         for handle in self.handles.drain(..) {
             if !stuck {
@@ -75,8 +76,13 @@ impl Shared {
 
     /// Gives up what is logged and not written, and waits for the writes under way, unless one is stuck.
     pub(crate) fn abandon(&self) {
-        self.fail(Error::new(ErrorKind::Closed, "closed", "the log was dropped before this was durable".into()));
-        let give_up_ns = self.clock.nanos() + u64::try_from(self.options.stuck_after.as_nanos()).unwrap_or(u64::MAX);
+        self.fail(Error::new(
+            ErrorKind::Closed,
+            "closed",
+            "the log was dropped before this was durable".into(),
+        ));
+        let give_up_ns =
+            self.clock.nanos() + u64::try_from(self.options.stuck_after.as_nanos()).unwrap_or(u64::MAX);
         let mut inner = self.inner.lock();
         while inner.queues.len() < self.options.group.in_flight_max && self.clock.nanos() < give_up_ns {
             inner.room_waiters += 1;
@@ -112,6 +118,7 @@ impl Shared {
 
     /// Changes the epoch: between two groups, durable before the first append of it.
     pub(crate) fn advance_epoch(&self, epoch: Epoch) -> Result<()> {
+        let _one_by_one = self.rare.lock();
         let now = self.inner.lock().core.epoch();
         if epoch == now {
             return Ok(());

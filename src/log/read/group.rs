@@ -1,7 +1,9 @@
 use crate::base::checksum::{self, Fold};
 use crate::base::{Epoch, Zxid};
 use crate::format::layout::is_zero;
-use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind, RECORD_HEADER_BYTES, RecordHeader, Seal, frame_bytes};
+use crate::format::{
+    GROUP_HEADER_BYTES, GroupHeader, GroupKind, RECORD_HEADER_BYTES, RecordHeader, Seal, frame_bytes,
+};
 
 use super::Record;
 
@@ -114,7 +116,12 @@ pub(crate) struct Records {
 
 impl Records {
     pub(crate) fn of(header: &GroupHeader, database_seed: u32) -> Records {
-        Records { epoch: header.epoch, seed: database_seed, at: GROUP_HEADER_BYTES, left: header.record_count }
+        Records {
+            epoch: header.epoch,
+            seed: database_seed,
+            at: GROUP_HEADER_BYTES,
+            left: header.record_count,
+        }
     }
 
     /// The next record of the group that stands in `group`.

@@ -7,8 +7,8 @@ mod scan;
 mod window;
 
 pub(crate) use each::each_record;
-pub(crate) use group::{BadGroup, GroupTotals, Records, verify_group};
-pub use reader::{LogReader, Record};
+pub(crate) use group::{Records, verify_group};
 pub(crate) use reader::not_in_log;
-pub(crate) use scan::{Beyond, SegmentScan, Stop, StopKind, is_blank_file, scan_segment};
+pub use reader::{LogReader, Record};
+pub(crate) use scan::{SegmentScan, StopKind, is_blank_file, scan_segment};
 pub(crate) use window::Window;

@@ -96,7 +96,8 @@ pub(crate) fn scan_segment(
     database_id: DatabaseId,
     limit: Option<Zxid>,
 ) -> Result<SegmentScan> {
-    let file_len = file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
+    let file_len =
+        file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
     let mut window = Window::new(file_len);
     let page = usize::try_from(limits::SEGMENT_HEADER_BYTES.min(file_len)).expect("a page");
     let header = match window.get(file, 0, page)? {
@@ -123,7 +124,8 @@ pub(crate) fn scan_segment(
     let Ok(header) = scan.header.clone() else { return Ok(scan) };
     file.will_read();
     scan.end_offset = header.first_group_offset();
-    let walk = Walk { file, seq, seed: header.seed(), database_seed: database_id.seed(), block: header.block_bytes };
+    let walk =
+        Walk { file, seq, seed: header.seed(), database_seed: database_id.seed(), block: header.block_bytes };
     scan.stop = walk.prefix(&mut scan, &mut window, limit)?;
     if matches!(scan.stop.kind, StopKind::Garbage | StopKind::Misfit) {
         walk.beyond(&mut scan, &mut window)?;
@@ -141,7 +143,10 @@ fn check_owner(header: SegmentHeader, seq: u64, database_id: DatabaseId) -> Resu
     }
     if header.seq != seq {
         let is = header.seq;
-        return Err(Error::corrupt("segment_misnamed", format!("the segment is number {is}, not what its name says")));
+        return Err(Error::corrupt(
+            "segment_misnamed",
+            format!("the segment is number {is}, not what its name says"),
+        ));
     }
     Ok(header)
 }
@@ -264,7 +269,13 @@ impl SegmentScan {
 
     /// Takes the records of a group up to the limit inside it. A limit that is no record of the group
     /// contradicts the manifest.
-    fn take_part(&mut self, header: &GroupHeader, mut records: Records, group: &[u8], limit: Zxid) -> StopKind {
+    fn take_part(
+        &mut self,
+        header: &GroupHeader,
+        mut records: Records,
+        group: &[u8],
+        limit: Zxid,
+    ) -> StopKind {
         let (mut count, mut last, mut time) = (0, header.prev_zxid, header.time_max_before_ms);
         while let Some(record) = records.next(group).filter(|r| r.zxid <= limit) {
             (count, last, time) = (count + 1, record.zxid, time.max(record.time_ms));

@@ -72,7 +72,9 @@ pub(crate) fn open_recovered(
     let mut report = start_report(disk.as_ref(), survey, &judged);
     let mut seq_max = survey.seq_max;
     let (active, mut next) = match &judged.ending {
-        Ending::InPlace => (continue_in_place(disk.as_ref(), &judged, &plan)?, take_next(disk, survey, &judged, &plan)?),
+        Ending::InPlace => {
+            (continue_in_place(disk.as_ref(), &judged, &plan)?, take_next(disk, survey, &judged, &plan)?)
+        }
         Ending::Cut { .. } => {
             seq_max += 1;
             let mut fresh = prepare_now(disk, &plan, seq_max, clock, random)?;
@@ -82,6 +84,7 @@ pub(crate) fn open_recovered(
     };
     let directory = LogDirectory::new(disk.clone(), judged.manifest.clone());
     let manifest = commit_opening(&directory, &judged, active.header.seq)?;
+    give_back_tail(disk.as_ref(), &judged.ending);
     tidy(disk.as_ref(), survey, &manifest, &active, &mut next, &mut report)?;
     keep_reserve(disk.as_ref());
     let mut segments = SegmentSet::new();
@@ -95,7 +98,11 @@ pub(crate) fn open_recovered(
         segments,
         active,
         next,
-        position: Position { last_zxid: judged.last_zxid, epoch: judged.epoch, time_max_ms: judged.time_max_ms },
+        position: Position {
+            last_zxid: judged.last_zxid,
+            epoch: judged.epoch,
+            time_max_ms: judged.time_max_ms,
+        },
         next_seq,
         report,
     })
@@ -188,9 +195,22 @@ fn take_next(
         h.capacity == plan.segment_bytes && h.block_bytes == plan.block_bytes && h.fill == plan.fill
     };
     let prepared = survey.segments.get(&(last + 1)).filter(|s| s.is_blank());
-    let Some(header) = prepared.and_then(|s| s.header.as_ref().ok()).filter(|h| fits(h)) else { return Ok(None) };
+    let Some(header) = prepared.and_then(|s| s.header.as_ref().ok()).filter(|h| fits(h)) else {
+        return Ok(None);
+    };
     let file = open_for_writing(disk.as_ref(), header, plan.direct)?;
     Ok(Some(ActiveSegment::fresh(*header, file, Zxid::ZERO)))
+}
+
+/// Gives the unused zeros behind a segment's new end back to the file system. Only once the manifest says
+/// where the segment ends, and only zeros: bytes that were cut stay.
+fn give_back_tail(disk: &dyn Disk, ending: &Ending) {
+    if let Ending::Cut { seq: seq @ 1.., offset, torn_bytes: 0, .. } = ending
+        && let Ok(file) = disk.open(&segment_name(*seq), OpenMode::Write { direct: false })
+    {
+        // What fails here costs space, nothing else.
+        let _space_only = file.set_len(*offset);
+    }
 }
 
 /// Clears away what is no part of the log: moves aside what holds groups, removes what holds nothing.

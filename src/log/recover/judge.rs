@@ -47,8 +47,11 @@ pub(crate) fn judge(survey: &Survey, manifest: &Manifest) -> Result<Judgement> {
             Verdict::CutHere => return Ok(walk.end_by_cut(scan, facts.later)),
             Verdict::Refuse(code) => return Err(walk.refuse(code, scan)),
             Verdict::Impossible => {
-                return Err(Error::corrupt("log_damaged", format!("what was found contradicts itself: {facts:?}"))
-                    .in_file(&segment_name(walk.seq)));
+                return Err(Error::corrupt(
+                    "log_damaged",
+                    format!("what was found contradicts itself: {facts:?}"),
+                )
+                .in_file(&segment_name(walk.seq)));
             }
         }
     }
@@ -185,7 +188,10 @@ impl Walk<'_> {
         };
         let what = match (code, scan.stop.bad) {
             ("segment_short", _) => {
-                format!("the segment was written through to {} bytes and has {}", header.capacity, scan.file_len)
+                format!(
+                    "the segment was written through to {} bytes and has {}",
+                    header.capacity, scan.file_len
+                )
             }
             ("group_misplaced", _) => format!("a valid group stands here that does not follow {last}"),
             (_, Some(bad)) => format!("bytes that were durable have changed ({})", bad.code),

@@ -47,7 +47,9 @@ pub(crate) fn survey(disk: &Arc<dyn Disk>) -> Result<Survey> {
         }
         match name {
             Name::Segment(_) if entry.kind != EntryKind::File => {
-                return Err(Error::corrupt("not_a_file", "the segment is no regular file").in_file(&entry.name));
+                return Err(
+                    Error::corrupt("not_a_file", "the segment is no regular file").in_file(&entry.name)
+                );
             }
             Name::Segment(seq) => found.push((seq, entry.len)),
             Name::SegmentTemp(seq) => survey.segment_temps.push(seq),
@@ -76,5 +78,6 @@ fn refuse_without_manifest(disk: &Arc<dyn Disk>, seq: u64) -> Result<()> {
     if is_blank_file(file.as_ref())? {
         return Ok(());
     }
-    Err(Error::corrupt("manifest_missing", "there are segments but no manifest that says what they are").in_file(&name))
+    Err(Error::corrupt("manifest_missing", "there are segments but no manifest that says what they are")
+        .in_file(&name))
 }

@@ -56,7 +56,10 @@ pub(crate) enum Verdict {
 
 /// One row: a name, when it applies, and what to do.
 struct Row {
-    #[cfg_attr(not(test), expect(dead_code, reason = "the anchor of its paragraph; the test names rows by it"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the anchor of its paragraph; the test names rows by it")
+    )]
     name: &'static str,
     applies: fn(&Facts) -> bool,
     verdict: Verdict,
@@ -66,7 +69,11 @@ use EndState::{Ended, Garbage, Misfit, Zeros};
 use FileState::{Absent, BadHeader, Short, Usable};
 
 const ROWS: &[Row] = &[
-    Row { name: "R1 whole segment", applies: |f| f.file == Usable && f.end == Ended, verdict: Verdict::NextSegment },
+    Row {
+        name: "R1 whole segment",
+        applies: |f| f.file == Usable && f.end == Ended,
+        verdict: Verdict::NextSegment,
+    },
     Row {
         name: "R2 whole segment, shortened behind its end",
         applies: |f| f.file == Short && f.end == Ended,
@@ -129,7 +136,9 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "R14 missing or unreadable, nothing lost by it",
-        applies: |f| matches!(f.file, Absent | BadHeader) && f.end == Zeros && f.settled && !f.later && !f.proof,
+        applies: |f| {
+            matches!(f.file, Absent | BadHeader) && f.end == Zeros && f.settled && !f.later && !f.proof
+        },
         verdict: Verdict::CutHere,
     },
     Row {

@@ -56,7 +56,8 @@ impl Retention {
         for segment in segments.iter() {
             let Some(ended) = &segment.ended else { break };
             let young = ended.records > 0 && ended.time_max_ms > now_ms.saturating_sub(age_ms) && age_ms > 0;
-            let few = left <= self.segments_min.max(1) || bytes.saturating_sub(ended.end_offset) < self.bytes_min;
+            let few =
+                left <= self.segments_min.max(1) || bytes.saturating_sub(ended.end_offset) < self.bytes_min;
             if ended.last_zxid > unneeded || young || few {
                 break;
             }
