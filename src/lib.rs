@@ -61,8 +61,8 @@ pub use io::{Backend, BackendChoice, BackendInfo, WriteMode};
 pub use log::repair_record_sim;
 pub use log::{
     AppendTicket, CutReport, Damage, Gather, GroupPolicy, Health, Log, LogOptions, LogPin, LogReader,
-    LogStats, PurgeReport, Record, RecoveryReport, RepairReport, Retention, TailState, TruncateReport,
-    repair_record,
+    LogStats, LogView, PurgeReport, Record, RecoveryReport, RepairReport, Retention, TailState,
+    TruncateReport, ViewReader, repair_record,
 };
 
 use base::planted::planted;

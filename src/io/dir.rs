@@ -23,6 +23,34 @@ pub(crate) fn open_dir(path: &Path, choice: BackendChoice) -> io::Result<Arc<dyn
     Ok(Arc::new(Directory::open(path, choice, try_io_uring)?))
 }
 
+/// Opens the directory at `path` to be read only: nothing is tried out in it, so that nothing is written to
+/// its file system at all.
+pub(crate) fn open_dir_to_read(path: &Path) -> io::Result<Arc<dyn Disk>> {
+    let fd = open_fd(path)?;
+    let physical_block_bytes = medium::block_bytes(fd.as_fd());
+    let info = BackendInfo {
+        backend: Backend::Threads,
+        refused: None,
+        direct: false,
+        direct_align_bytes: 4096,
+        physical_block_bytes,
+    };
+    let choice = BackendChoice::Threads;
+    Ok(Arc::new(Directory {
+        path: path.to_owned(),
+        fd,
+        info,
+        choice,
+        direct_align: None,
+        locks: Mutex::default(),
+    }))
+}
+
+fn open_fd(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(retry_on_intr(|| fs::open(path, flags, Mode::empty()))?)
+}
+
 /// The directory, held open: what happens to its path later does not matter.
 #[derive(Debug)]
 struct Directory {
@@ -42,8 +70,7 @@ impl Directory {
         choice: BackendChoice,
         try_io_uring: impl FnOnce() -> Result<(), Refusal>,
     ) -> io::Result<Directory> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = retry_on_intr(|| fs::open(path, flags, Mode::empty()))?;
+        let fd = open_fd(path)?;
         let refused = match choice {
             BackendChoice::Threads => None,
             BackendChoice::IoUring => try_io_uring().err(),

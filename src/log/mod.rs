@@ -16,6 +16,8 @@ mod segments;
 mod simulation;
 mod stats;
 mod ticket;
+mod view;
+mod view_reader;
 mod waiting;
 mod watermark;
 
@@ -31,3 +33,5 @@ pub use retain::repair_record_sim;
 pub use retain::{LogPin, PurgeReport, RepairReport, Retention, TruncateReport, repair_record};
 pub use stats::{Health, LogStats};
 pub use ticket::AppendTicket;
+pub use view::LogView;
+pub use view_reader::ViewReader;

@@ -4,6 +4,8 @@ mod allocations;
 mod allocations_per_append;
 #[cfg(feature = "sim")]
 mod faults;
+#[cfg(feature = "sim")]
+mod faults2;
 mod golden;
 mod kill_loop;
 mod tidy;

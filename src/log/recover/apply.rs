@@ -109,16 +109,22 @@ pub(crate) fn open_recovered(
 }
 
 fn check_asked(manifest: &Manifest, options: &LogOptions) -> Result<()> {
+    check_owner(manifest, options)?;
+    if options.numbering != manifest.numbering {
+        let (is, asked) = (manifest.numbering, options.numbering);
+        return Err(Error::invalid(format!("the log is numbered by {is:?}, not by {asked:?}")));
+    }
+    Ok(())
+}
+
+/// Whether this is the database that was asked for.
+pub(crate) fn check_owner(manifest: &Manifest, options: &LogOptions) -> Result<()> {
     if let Some(expected) = options.expected_database_id.filter(|id| *id != manifest.database_id) {
         return Err(Error::new(
             ErrorKind::WrongOwner,
             "database_foreign",
             format!("the log belongs to database {}, not to {expected}", manifest.database_id),
         ));
-    }
-    if options.numbering != manifest.numbering {
-        let (is, asked) = (manifest.numbering, options.numbering);
-        return Err(Error::invalid(format!("the log is numbered by {is:?}, not by {asked:?}")));
     }
     Ok(())
 }
@@ -239,7 +245,8 @@ fn tidy(
     Ok(())
 }
 
-fn start_report(disk: &dyn Disk, survey: &Survey, judged: &Judgement) -> RecoveryReport {
+/// What there is to tell before anything is done.
+pub(crate) fn start_report(disk: &dyn Disk, survey: &Survey, judged: &Judgement) -> RecoveryReport {
     let (tail, cut) = match &judged.ending {
         Ending::InPlace => (TailState::Clean, None),
         Ending::Cut { torn_bytes: 0, later: false, .. } => (TailState::Unclean, None),

@@ -7,7 +7,7 @@ mod scan_all;
 mod survey;
 mod table;
 
-pub(crate) use apply::{Opened, create, open_recovered};
+pub(crate) use apply::{Opened, check_owner, create, open_recovered, start_report};
 pub(crate) use judge::{Ending, Judgement, judge};
 pub use report::{CutReport, RecoveryReport, TailState};
 pub(crate) use survey::{Survey, survey};

@@ -36,7 +36,10 @@ pub(super) fn crash_everywhere(fixed: &Fixed, seed: u64, random_images: u64) -> 
             let check = || check_image(&disk, &world.setup, model, &mut dice);
             if let Err(panic) = catch_unwind(AssertUnwindSafe(check)) {
                 let (operation, side) = (moment.operation(), moment.side());
-                eprintln!("workload \"{}\", seed {seed}, {side:?} operation {operation}, {image:?}", fixed.name);
+                eprintln!(
+                    "workload \"{}\", seed {seed}, {side:?} operation {operation}, {image:?}",
+                    fixed.name
+                );
                 std::panic::resume_unwind(panic);
             }
             count += 1;

@@ -15,7 +15,8 @@ pub(super) fn check_damaged(world: &mut World, disk: &SimDisk, hits: &[Hit]) {
     match Process::open(disk, &world.setup) {
         Ok(process) => world.model.check(&process.read_back(), required),
         Err(error) => {
-            let told = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::WrongOwner | ErrorKind::Unsupported);
+            let told =
+                matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::WrongOwner | ErrorKind::Unsupported);
             assert!(told, "damage was taken for something else: {error}");
             assert!(error.at().file.is_some(), "the refusal names no file: {error}");
             check_untouched(&before, &disk.snapshot_bytes());

@@ -25,7 +25,8 @@ pub(super) fn hit_groups(before: &Bytes, after: &Bytes) -> Vec<Hit> {
         let mut at = usize::try_from(header.first_group_offset()).expect("small");
         while let Some(head) = bytes.get(at..at + GROUP_HEADER_BYTES) {
             if let Some(group) = GroupHeader::decode(head, header.seed(), seq, at as u64) {
-                let end = (at + usize::try_from(group.total_bytes(header.block_bytes)).expect("small")).min(bytes.len());
+                let end = (at + usize::try_from(group.total_bytes(header.block_bytes)).expect("small"))
+                    .min(bytes.len());
                 if !same(0, 4096) || !same(at, end) {
                     hits.push(Hit { kind: group.kind, prev: group.prev_zxid, last: group.last_zxid });
                 }

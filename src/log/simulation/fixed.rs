@@ -134,7 +134,8 @@ fn truncate_at_edge(w: &mut World) {
     w.open();
     w.prepare_all();
     (0..8).for_each(|_| one(w, 2, 1500));
-    let first = w.process().shared.segments.read().iter().next().and_then(|s| s.ended.as_ref().map(|e| e.last_zxid));
+    let first =
+        w.process().shared.segments.read().iter().next().and_then(|s| s.ended.as_ref().map(|e| e.last_zxid));
     w.truncate(first.expect("the first segment was left"));
     w.open();
     one(w, 1, 300);

@@ -15,7 +15,14 @@ pub(super) struct Appended {
 
 impl std::fmt::Debug for Appended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} of epoch {} at {} with {} bytes", self.zxid, self.epoch, self.time_ms, self.payload.len())
+        write!(
+            f,
+            "{} of epoch {} at {} with {} bytes",
+            self.zxid,
+            self.epoch,
+            self.time_ms,
+            self.payload.len()
+        )
     }
 }
 

@@ -17,11 +17,21 @@ impl Model {
         let Recovered { floor, epoch, last, .. } = *got;
         assert!(epoch >= self.epoch, "the epoch fell from {} to {epoch}", self.epoch);
         assert!(epoch <= self.epoch_max, "epoch {epoch} came from nowhere");
-        assert!(floor >= self.floor && floor <= self.floor_max, "the log starts after {floor}, not {}", self.floor);
+        assert!(
+            floor >= self.floor && floor <= self.floor_max,
+            "the log starts after {floor}, not {}",
+            self.floor
+        );
         let expected: Vec<_> = self.records.iter().filter(|k| k.record.zxid > floor).collect();
         for (at, record) in got.records.iter().enumerate() {
-            let Some(kept) = expected.get(at) else { panic!("{record:?} was never appended, or was cut away") };
-            assert!(kept.record == *record, "the record at {at} is {record:?}, and {:?} was appended", kept.record);
+            let Some(kept) = expected.get(at) else {
+                panic!("{record:?} was never appended, or was cut away")
+            };
+            assert!(
+                kept.record == *record,
+                "the record at {at} is {record:?}, and {:?} was appended",
+                kept.record
+            );
         }
         let end = got.records.last().map_or(floor, |r| r.zxid);
         assert!(end == last, "the log reports {last} as its last record and ends with {end}");
@@ -64,7 +74,10 @@ fn reopen(disk: &SimDisk, setup: &Setup, when: &str) -> Recovered {
 
 /// Recovery changes nothing about a log that it has recovered.
 pub(super) fn expect_same(one: &Recovered, two: &Recovered, what: &str) {
-    let same = one.records == two.records && one.last == two.last && one.epoch == two.epoch && one.floor == two.floor;
+    let same = one.records == two.records
+        && one.last == two.last
+        && one.epoch == two.epoch
+        && one.floor == two.floor;
     assert!(same, "{what} changed the log: from {} {} to {} {}", one.floor, one.last, two.floor, two.last);
 }
 

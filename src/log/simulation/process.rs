@@ -235,7 +235,10 @@ impl Process {
         for _ in 0..3 {
             let batch = new_batch(self, model, random, 1, 700);
             let mut tries = 0;
-            while !self.append(model, batch.clone(), true).unwrap_or_else(|e| panic!("a fresh log refuses: {e}")) {
+            while !self
+                .append(model, batch.clone(), true)
+                .unwrap_or_else(|e| panic!("a fresh log refuses: {e}"))
+            {
                 self.flush(model);
                 self.prepare(model);
                 tries += 1;
@@ -282,7 +285,10 @@ pub(super) fn truncate(disk: &SimDisk, model: &mut Model, to: Zxid) -> Result<Tr
     model.truncating = Some(to);
     let report = truncate_locked(&handle, to)?;
     assert!(report.last_zxid == end, "truncation to {to} reports {} and not {end}", report.last_zxid);
-    assert!(report.was_zxid == was && report.exact == exact, "truncation from {was} to {to} reports {report:?}");
+    assert!(
+        report.was_zxid == was && report.exact == exact,
+        "truncation from {was} to {to} reports {report:?}"
+    );
     model.truncated(end);
     Ok(report)
 }

@@ -153,7 +153,9 @@ pub(super) fn run_reporting(seed: u64) -> Tally {
     match catch_unwind(AssertUnwindSafe(|| run(seed))) {
         Ok(tally) => tally,
         Err(panic) => {
-            eprintln!("simulation failed; to replay: ARBORLOG_SIM_SEED={seed} cargo test --lib simulation_replay");
+            eprintln!(
+                "simulation failed; to replay: ARBORLOG_SIM_SEED={seed} cargo test --lib simulation_replay"
+            );
             std::panic::resume_unwind(panic);
         }
     }

@@ -343,7 +343,9 @@ fn random_options(random: &mut Random) -> LogOptions {
     LogOptions::new()
         .segment_bytes([16_384, 20_480, 65_536][pick(3)])
         .block_bytes([512, 4096][pick(2)])
-        .fill([SegmentFill::Zeroed, SegmentFill::Zeroed, SegmentFill::Allocated, SegmentFill::Growing][pick(4)])
+        .fill(
+            [SegmentFill::Zeroed, SegmentFill::Zeroed, SegmentFill::Allocated, SegmentFill::Growing][pick(4)],
+        )
         .write_mode([WriteMode::DirectDsync, WriteMode::DirectThenSync, WriteMode::BufferedThenSync][pick(3)])
         .numbering([Numbering::Zxid, Numbering::Index][pick(2)])
         .group(group)
