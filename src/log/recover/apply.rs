@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::judge::{Ending, Judgement, judge};
+use super::settle::settle;
 use super::report::{CutReport, RecoveryReport, TailState};
 use super::survey::Survey;
 use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
@@ -83,8 +84,9 @@ pub(crate) fn open_recovered(
         }
     };
     let directory = LogDirectory::new(disk.clone(), judged.manifest.clone());
+    settle(disk.as_ref(), &judged)?;
     let manifest = commit_opening(&directory, &judged, active.header.seq)?;
-    give_back_tail(disk.as_ref(), &judged.ending);
+    give_back_tail(disk.as_ref(), &judged);
     tidy(disk.as_ref(), survey, &manifest, &active, &mut next, &mut report)?;
     keep_reserve(disk.as_ref());
     let mut segments = SegmentSet::new();
@@ -129,18 +131,8 @@ pub(crate) fn check_owner(manifest: &Manifest, options: &LogOptions) -> Result<(
     Ok(())
 }
 
-/// Records that the log is open and, after a crash, where it was cut. Makes what recovery counts on durable
-/// first: a group that was read back may have been in a cache only.
+/// Records that the log is open and, after a crash, where it was cut.
 fn commit_opening(directory: &LogDirectory, judged: &Judgement, active_seq: u64) -> Result<Manifest> {
-    if let Ending::Cut { seq, .. } = &judged.ending
-        && *seq > 0
-        && !crate::planted("recovered_tail_unsynced")
-    {
-        let name = segment_name(*seq);
-        let wrap = |e| Error::io("sync the recovered end of the log", e).in_file(&name);
-        let file = directory.disk().open(&name, OpenMode::Write { direct: false }).map_err(wrap)?;
-        file.sync().map_err(wrap)?;
-    }
     directory.commit(|m| {
         m.clean = false;
         m.durable_zxid = judged.last_zxid;
@@ -200,8 +192,10 @@ fn take_next(
 
 /// Gives the unused zeros behind a segment's new end back to the file system. Only once the manifest says
 /// where the segment ends, and only zeros: bytes that were cut stay.
-fn give_back_tail(disk: &dyn Disk, ending: &Ending) {
-    if let Ending::Cut { seq: seq @ 1.., offset, torn_bytes: 0, .. } = ending
+fn give_back_tail(disk: &dyn Disk, judged: &Judgement) {
+    if let Ending::Cut { seq: seq @ 1.., offset, torn_bytes: 0, .. } = &judged.ending
+        // What stands behind an earlier cut is kept.
+        && judged.manifest.cut_of(*seq).is_none()
         && let Ok(file) = disk.open(&segment_name(*seq), OpenMode::Write { direct: false })
     {
         // What fails here costs space, nothing else.

@@ -13,6 +13,8 @@ pub(crate) struct Judgement {
     pub(crate) segments: Vec<RetiredSegment>,
     pub(crate) ending: Ending,
     pub(crate) last_zxid: Zxid,
+    /// The last record that something proves durable.
+    pub(crate) proven: Zxid,
     pub(crate) epoch: Epoch,
     pub(crate) time_max_ms: i64,
     pub(crate) records: u64,
@@ -64,6 +66,7 @@ impl Judgement {
             segments: Vec::new(),
             ending: Ending::InPlace,
             last_zxid: manifest.floor_zxid,
+            proven: manifest.durable_zxid,
             epoch: manifest.epoch,
             time_max_ms: i64::MIN,
             records: 0,
@@ -128,6 +131,7 @@ impl Walk<'_> {
         let header = *scan.header.as_ref().expect("taken only with a good header");
         let floor_zxid = self.out.last_zxid;
         self.out.last_zxid = self.last_with(Some(scan));
+        self.out.proven = self.out.proven.max(scan.claims);
         self.out.epoch = self.out.epoch.max(scan.epoch);
         self.out.time_max_ms = self.out.time_max_ms.max(scan.time_max_ms);
         self.out.records += scan.records;

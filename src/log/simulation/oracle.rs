@@ -85,7 +85,7 @@ pub(super) fn expect_same(one: &Recovered, two: &Recovered, what: &str) {
 pub(super) fn check_kept(before: &Bytes, after: &Bytes, first_seq: u64) {
     for (name, bytes) in before {
         let Name::Segment(seq) = Name::parse(name) else { continue };
-        // Unused zeros behind the end may be given back to the file system.
+        // Zeros at the end are nothing to keep: a cut segment may be shortened to what it holds.
         let used = bytes.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
         if seq < first_seq || used <= 4096 {
             continue;
