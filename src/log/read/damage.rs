@@ -138,9 +138,9 @@ fn next_record(body: &[u8], from: usize, seed: u32, last: Zxid, end: Zxid) -> Op
 
 /// Whether the bytes between two record headers are this record's payload and its padding.
 pub(crate) fn payload_is_right(record: &RecordHeader, bytes: &[u8]) -> bool {
-    bytes
-        .split_at_checked(record.payload_bytes as usize)
-        .is_some_and(|(payload, padding)| checksum::crc32(0, payload) == record.payload_crc && is_zero(padding))
+    bytes.split_at_checked(record.payload_bytes as usize).is_some_and(|(payload, padding)| {
+        checksum::crc32(0, payload) == record.payload_crc && is_zero(padding)
+    })
 }
 
 fn after(zxid: Zxid) -> Zxid {

@@ -47,8 +47,11 @@ pub(crate) fn judge(survey: &Survey, manifest: &Manifest) -> Result<Judgement> {
             Verdict::CutHere => return Ok(walk.end_by_cut(scan, facts.later)),
             Verdict::Refuse(code) => return Err(walk.refuse(code, scan)),
             Verdict::Impossible => {
-                return Err(Error::corrupt("log_damaged", format!("what was found contradicts itself: {facts:?}"))
-                    .in_file(&segment_name(walk.seq)));
+                return Err(Error::corrupt(
+                    "log_damaged",
+                    format!("what was found contradicts itself: {facts:?}"),
+                )
+                .in_file(&segment_name(walk.seq)));
             }
         }
     }
@@ -180,7 +183,7 @@ impl Walk<'_> {
             Err(error) => {
                 return Error::new(error.kind(), error.code(), error.message().to_owned())
                     .in_file(&name)
-                    .at_offset(0)
+                    .at_offset(error.at().offset.unwrap_or(0))
                     .with_zxids(after(last), self.lost_until(last));
             }
         };
@@ -190,7 +193,10 @@ impl Walk<'_> {
         };
         let what = match (code, scan.stop.bad) {
             ("segment_short", _) => {
-                format!("the segment was written through to {} bytes and has {}", header.capacity, scan.file_len)
+                format!(
+                    "the segment was written through to {} bytes and has {}",
+                    header.capacity, scan.file_len
+                )
             }
             ("group_misplaced", _) => format!("a valid group stands here that does not follow {last}"),
             (_, Some(bad)) => format!("bytes that were durable have changed ({})", bad.code),

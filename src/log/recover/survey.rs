@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::scan_all::scan_all;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, limits};
 use crate::format::{Manifest, Name, segment_name};
 use crate::io::{Disk, EntryKind};
 use crate::log::directory::{open_segment, read_manifest};
@@ -43,11 +43,17 @@ pub(crate) fn survey(disk: &Arc<dyn Disk>) -> Result<Survey> {
     for entry in entries {
         let name = Name::parse(&entry.name);
         if let Name::Segment(seq) | Name::SegmentTemp(seq) | Name::Aside(seq) = name {
+            if seq >= limits::SEGMENT_SEQ_MAX {
+                let what = "no log has this many segments; take the file away";
+                return Err(Error::corrupt("segment_number", what).in_file(&entry.name));
+            }
             survey.seq_max = survey.seq_max.max(seq);
         }
         match name {
             Name::Segment(_) if entry.kind != EntryKind::File => {
-                return Err(Error::corrupt("not_a_file", "the segment is no regular file").in_file(&entry.name));
+                return Err(
+                    Error::corrupt("not_a_file", "the segment is no regular file").in_file(&entry.name)
+                );
             }
             Name::Segment(seq) => found.push((seq, entry.len)),
             Name::SegmentTemp(seq) => survey.segment_temps.push(seq),
@@ -76,5 +82,6 @@ fn refuse_without_manifest(disk: &Arc<dyn Disk>, seq: u64) -> Result<()> {
     if is_blank_file(file.as_ref())? {
         return Ok(());
     }
-    Err(Error::corrupt("manifest_missing", "there are segments but no manifest that says what they are").in_file(&name))
+    Err(Error::corrupt("manifest_missing", "there are segments but no manifest that says what they are")
+        .in_file(&name))
 }

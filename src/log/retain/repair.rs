@@ -38,7 +38,12 @@ pub struct RepairReport {
 /// [`ErrorKind::Invalid`] if the record does not fit, [`ErrorKind::NotInLog`] if no group that can be read
 /// holds its zxid (a group whose own header is damaged cannot be repaired so), [`ErrorKind::Corrupt`] if
 /// another record has to be repaired first, [`ErrorKind::Locked`] if the log is open, [`ErrorKind::Io`].
-pub fn repair_record(dir: impl AsRef<Path>, zxid: Zxid, time_ms: i64, payload: &[u8]) -> Result<RepairReport> {
+pub fn repair_record(
+    dir: impl AsRef<Path>,
+    zxid: Zxid,
+    time_ms: i64,
+    payload: &[u8],
+) -> Result<RepairReport> {
     let dir = dir.as_ref();
     let disk = open_dir(dir, BackendChoice::Threads)
         .map_err(|e| Error::io("open the log's directory", e).in_file(&dir.display().to_string()))?;
@@ -60,7 +65,8 @@ pub fn repair_record_sim(
 }
 
 fn repair_on(disk: &Arc<dyn Disk>, zxid: Zxid, time_ms: i64, payload: &[u8]) -> Result<RepairReport> {
-    let payload_bytes = u32::try_from(payload.len()).ok().filter(|b| u64::from(*b) <= limits::RECORD_BYTES_MAX);
+    let payload_bytes =
+        u32::try_from(payload.len()).ok().filter(|b| u64::from(*b) <= limits::RECORD_BYTES_MAX);
     let payload_bytes = payload_bytes.ok_or_else(|| misfit("the payload is larger than any record"))?;
     let _lock = take_lock(disk.as_ref())?;
     let manifest = read_manifest(disk.as_ref())?.ok_or_else(|| not_in_log(zxid, "there is no log here"))?;
@@ -72,9 +78,9 @@ fn repair_on(disk: &Arc<dyn Disk>, zxid: Zxid, time_ms: i64, payload: &[u8]) -> 
     let mut frame = RecordHeader::encode(seed, zxid, time_ms, payload_bytes, payload_crc).0.to_vec();
     frame.extend_from_slice(payload);
     frame.resize(frame_bytes(payload.len()), 0);
-    let at = place.fit(&frame, zxid, seed).map_err(|e| {
-        e.in_file(&place.name).at_offset(place.group.offset).with_zxids(zxid, zxid)
-    })?;
+    let at = place
+        .fit(&frame, zxid, seed)
+        .map_err(|e| e.in_file(&place.name).at_offset(place.group.offset).with_zxids(zxid, zxid))?;
     let offset = place.group.offset + at as u64;
     let mut written_bytes = 0;
     if place.bytes[at..at + frame.len()] != frame {
@@ -87,7 +93,10 @@ fn repair_on(disk: &Arc<dyn Disk>, zxid: Zxid, time_ms: i64, payload: &[u8]) -> 
     let left = place.left(disk, &manifest)?;
     if let Some(still) = left.iter().find(|d| d.first <= zxid && zxid <= d.last) {
         let why = format!("the record is still damaged after it was written ({})", still.code);
-        return Err(Error::corrupt("repair_failed", why).in_file(&place.name).at_offset(offset).with_zxids(zxid, zxid));
+        return Err(Error::corrupt("repair_failed", why)
+            .in_file(&place.name)
+            .at_offset(offset)
+            .with_zxids(zxid, zxid));
     }
     Ok(RepairReport { file: place.name, offset, written_bytes, left })
 }
@@ -108,9 +117,10 @@ impl Found {
         let (mut at, mut last, mut fold) = (GROUP_HEADER_BYTES, self.group.prev_zxid, Fold::new());
         let mut rebuilt = None;
         for _ in 0..self.group.record_count {
-            let there = body.get(at..).and_then(|b| RecordHeader::decode(b, seed)).filter(|r| {
-                r.zxid > last && at + frame_bytes(r.payload_bytes as usize) <= body.len()
-            });
+            let there = body
+                .get(at..)
+                .and_then(|b| RecordHeader::decode(b, seed))
+                .filter(|r| r.zxid > last && at + frame_bytes(r.payload_bytes as usize) <= body.len());
             let record = match there {
                 Some(record) if record.zxid == zxid => return self.fit_payload(&record, at, frame, seed),
                 Some(record) => record,
@@ -195,7 +205,8 @@ fn find_group(disk: &Arc<dyn Disk>, manifest: &Manifest, zxid: Zxid) -> Result<O
         }
         let mut found = None;
         each_group(file.as_ref(), &header, &mut |group| {
-            let holds = group.kind == GroupKind::Records && group.first_zxid <= zxid && zxid <= group.last_zxid;
+            let holds =
+                group.kind == GroupKind::Records && group.first_zxid <= zxid && zxid <= group.last_zxid;
             found = holds.then_some(group);
             !holds
         })?;

@@ -50,7 +50,8 @@ fn hz_01_an_empty_newest_segment_is_no_part_of_the_log() {
             disk.write_file(&segment(2), &bytes);
             let report = recovers(&disk, &options, 100);
             assert_ne!(report.tail, TailState::Torn, "{what}");
-            let gone = report.removed.contains(&segment(2)) || report.moved_aside.iter().any(|n| n.starts_with(&segment(2)));
+            let gone = report.removed.contains(&segment(2))
+                || report.moved_aside.iter().any(|n| n.starts_with(&segment(2)));
             assert!(gone, "{what}: {report}");
         }
     }
@@ -122,12 +123,17 @@ fn hz_03_a_crash_anywhere_in_a_roll_keeps_all_that_was_acknowledged() {
         assert!(moments.len() > 160);
         for moment in &moments {
             let acked = known.lock().expect("whole")[&(moment.operation(), moment.side())];
-            for image in [CrashImage::DropUnsynced, CrashImage::KeepAll, CrashImage::Random(moment.operation())] {
+            for image in
+                [CrashImage::DropUnsynced, CrashImage::KeepAll, CrashImage::Random(moment.operation())]
+            {
                 let disk = moment.image(image);
                 let (log, report) = open(&disk, &options);
                 let last = report.last_zxid.counter();
                 // One append was under way at most.
-                assert!(last == acked || last == acked + 1, "{acked} acked, {last} there, {image:?} of {moment:?}");
+                assert!(
+                    last == acked || last == acked + 1,
+                    "{acked} acked, {last} there, {image:?} of {moment:?}"
+                );
                 assert_eq!(read_all(&log), (1..=last).collect::<Vec<_>>());
             }
         }
@@ -146,14 +152,22 @@ fn hz_03_a_sealed_segment_needs_its_successor() {
         disk.write_file(&segment(2), &bytes);
         if what == "all of it" {
             recovers(&disk, &options, 100);
-            recovers_interrupted(&{
-                let disk = only(&built, 1);
-                disk.write_file(&segment(2), &bytes);
-                disk
-            }, &options, 100);
+            recovers_interrupted(
+                &{
+                    let disk = only(&built, 1);
+                    disk.write_file(&segment(2), &bytes);
+                    disk
+                },
+                &options,
+                100,
+            );
         } else {
             let error = refuses(&disk, &options);
-            assert_eq!((error.kind(), error.at().file.clone()), (ErrorKind::Corrupt, Some(segment(2))), "{what}");
+            assert_eq!(
+                (error.kind(), error.at().file.clone()),
+                (ErrorKind::Corrupt, Some(segment(2))),
+                "{what}"
+            );
         }
     }
     let disk = only(&built, 1);
@@ -171,7 +185,11 @@ fn hz_03_a_sealed_segment_that_is_empty_or_absent_is_refused() {
             let disk = copy(&built);
             disk.write_file(&segment(1), &bytes);
             let error = refuses(&disk, &options);
-            assert_eq!((error.kind(), error.at().file.clone()), (ErrorKind::Corrupt, Some(segment(1))), "{what}");
+            assert_eq!(
+                (error.kind(), error.at().file.clone()),
+                (ErrorKind::Corrupt, Some(segment(1))),
+                "{what}"
+            );
         }
         let disk = copy(&built);
         disk.remove_file(&segment(1));
@@ -185,7 +203,8 @@ fn solve(target: u32, crc: impl Fn(u32) -> u32) -> u32 {
     let mut rows: Vec<(u32, u32)> = (0..32).map(|bit| (crc(1 << bit) ^ constant, 1u32 << bit)).collect();
     let (mut wanted, mut x) = (target ^ constant, 0);
     for bit in (0..32).rev() {
-        let at = rows.iter().position(|(image, _)| image >> bit == 1).expect("32 bits in a row are a bijection");
+        let at =
+            rows.iter().position(|(image, _)| image >> bit == 1).expect("32 bits in a row are a bijection");
         let (image, source) = rows.swap_remove(at);
         for row in rows.iter_mut().filter(|row| row.0 >> bit & 1 == 1) {
             *row = (row.0 ^ image, row.1 ^ source);
@@ -229,7 +248,8 @@ fn hz_04_checksums_that_are_zero_are_checksums() {
     let bytes = u32::try_from(with_nonce(0).len()).expect("small");
     let crc = solve(0, |crc| crc32(seed, &record_header(crc, bytes, t(12).get(), 0)));
     let no_header_crc = with_nonce(solve(crc, |nonce| crc32(0, &with_nonce(nonce))));
-    for (n, payload) in [(11, &no_payload_crc), (12, &no_header_crc), (13, &Vec::new()), (14, &vec![0; 100])] {
+    for (n, payload) in [(11, &no_payload_crc), (12, &no_header_crc), (13, &Vec::new()), (14, &vec![0; 100])]
+    {
         log.append(&Record::new(t(n), 0, payload)).and_then(arborlog::AppendTicket::wait).expect("acked");
     }
     log.close().expect("a clean close");
@@ -315,7 +335,9 @@ fn hz_04_zeros_are_no_record_even_where_their_checksum_matches() {
 #[test]
 fn hz_06_a_failed_reservation_is_no_failed_append() {
     for fill in [SegmentFill::Zeroed, SegmentFill::Allocated] {
-        for (errno, name) in [(95, "EOPNOTSUPP"), (22, "EINVAL"), (28, "ENOSPC"), (27, "EFBIG"), (122, "EDQUOT")] {
+        for (errno, name) in
+            [(95, "EOPNOTSUPP"), (22, "EINVAL"), (28, "ENOSPC"), (27, "EFBIG"), (122, "EDQUOT")]
+        {
             let options = options(23).fill(fill);
             let disk = SimDisk::new(7);
             disk.inject(Fault::next(FaultOp::Allocate, Effect::Error(errno)).times(u64::MAX));
@@ -326,7 +348,11 @@ fn hz_06_a_failed_reservation_is_no_failed_append() {
             assert!(disk.fault_hits() >= 3, "{name}");
             let full = matches!(errno, 28 | 27 | 122);
             let expected = if full { 3 } else { u32::from(fill == SegmentFill::Allocated) + 1 };
-            assert_eq!(u32_at(&disk.read_file(&segment(2)).expect("a segment"), 20), expected, "{name}, {fill:?}");
+            assert_eq!(
+                u32_at(&disk.read_file(&segment(2)).expect("a segment"), 20),
+                expected,
+                "{name}, {fill:?}"
+            );
             recovers(&disk, &options, 60);
         }
     }
@@ -346,7 +372,8 @@ fn hz_07_old_groups_behind_the_tail_never_come_back() {
     for end in [End::Closed, End::Dropped] {
         let built = build(&options, 150, end);
         let tail = find(&built, 2, 150).0.end();
-        let (first, second) = (built.read_file(&segment(1)).expect("1"), built.read_file(&segment(2)).expect("2"));
+        let (first, second) =
+            (built.read_file(&segment(1)).expect("1"), built.read_file(&segment(2)).expect("2"));
         let piece = |bytes: &[u8], from: u64, groups: u64| {
             let from = usize::try_from(from).expect("an offset");
             bytes[from..from + usize::try_from(groups * BLOCK).expect("small")].to_vec()
@@ -412,7 +439,9 @@ fn hz_08_files_that_are_something_else_are_refused_by_their_kind() {
                 bytes
             };
             let mut blob = own.clone();
-            blob.iter_mut().zip(0u32..).for_each(|(b, i)| *b ^= (i.wrapping_mul(2_654_435_761) >> 24).to_le_bytes()[0] | 1);
+            blob.iter_mut()
+                .zip(0u32..)
+                .for_each(|(b, i)| *b ^= (i.wrapping_mul(2_654_435_761) >> 24).to_le_bytes()[0] | 1);
             for (code, kind, bytes) in [
                 ("segment_foreign", ErrorKind::WrongOwner, foreign_segment(&options, seq)),
                 ("segment_version", ErrorKind::Unsupported, signed(&|b| b[12] = 2)),
@@ -420,7 +449,11 @@ fn hz_08_files_that_are_something_else_are_refused_by_their_kind() {
                 ("segment_header_field", ErrorKind::Corrupt, signed(&|b| b[20] = 9)),
                 ("segment_header_field", ErrorKind::Corrupt, signed(&|b| b[4095] = 1)),
                 ("segment_magic", ErrorKind::Corrupt, blob),
-                ("segment_magic", ErrorKind::Corrupt, built.read_file("log.manifest").expect("a manifest").repeat(100)),
+                (
+                    "segment_magic",
+                    ErrorKind::Corrupt,
+                    built.read_file("log.manifest").expect("a manifest").repeat(100),
+                ),
                 ("segment_magic", ErrorKind::Corrupt, b"ZKSN".repeat(2000)),
             ] {
                 let disk = copy(&built);
@@ -481,7 +514,8 @@ fn hz_08_a_directory_a_link_or_a_pipe_is_refused_and_never_blocks() {
             assert_eq!((error.kind(), error.code()), (ErrorKind::Corrupt, "not_a_file"), "{what}: {error}");
             assert_eq!(error.at().file.as_deref(), Some(&*name), "{what}");
             assert!(listing(built.path()) == before, "a {what} made it change something");
-            if what == "directory" { fs::remove_dir(&path) } else { fs::remove_file(&path) }.expect("removed");
+            if what == "directory" { fs::remove_dir(&path) } else { fs::remove_file(&path) }
+                .expect("removed");
         }
         fs::rename(&outside, &path).expect("renamed");
     }

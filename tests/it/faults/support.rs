@@ -50,7 +50,9 @@ pub(super) fn open(disk: &SimDisk, options: &LogOptions) -> (Log, RecoveryReport
 pub(super) fn append(log: &Log, first: u32, last: u32) {
     for n in first..=last {
         let payload = payload(n);
-        log.append(&Record::new(t(n), time_ms(n), &payload)).and_then(arborlog::AppendTicket::wait).expect("acked");
+        log.append(&Record::new(t(n), time_ms(n), &payload))
+            .and_then(arborlog::AppendTicket::wait)
+            .expect("acked");
     }
 }
 
@@ -154,7 +156,8 @@ pub(super) fn bytes_of(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
 #[track_caller]
 pub(super) fn refuses(disk: &SimDisk, options: &LogOptions) -> Error {
     let before = bytes_of(disk);
-    let error = options.open_sim(disk).map(|(_, report)| report.to_string()).expect_err("damage is not refused");
+    let error =
+        options.open_sim(disk).map(|(_, report)| report.to_string()).expect_err("damage is not refused");
     assert!(before == bytes_of(disk), "a refused log was changed: {error}");
     let again = options.open_sim(disk).map(|(_, report)| report.to_string()).expect_err("refused once");
     assert_eq!((error.kind(), error.code(), error.at()), (again.kind(), again.code(), again.at()));
@@ -248,7 +251,11 @@ pub(super) fn groups(bytes: &[u8]) -> Vec<GroupAt> {
         let mut at = offset + GROUP_HEADER;
         for _ in 0..u32_at(bytes, offset + 12) {
             let payload_bytes = u64::from(u32_at(bytes, at + 8));
-            group.records.push(RecordAt { offset: at, zxid: Zxid::new(u64_at(bytes, at + 16)), payload_bytes });
+            group.records.push(RecordAt {
+                offset: at,
+                zxid: Zxid::new(u64_at(bytes, at + 16)),
+                payload_bytes,
+            });
             at += (RECORD_HEADER + payload_bytes).next_multiple_of(8);
         }
         offset = group.end();
@@ -308,7 +315,8 @@ pub(super) fn resign_group(segment: &mut [u8], offset: u64) {
 
 /// Makes the checksum of a record's header right, then the fold of its group, which holds that record alone.
 pub(super) fn resign_record(segment: &mut [u8], group: &GroupAt) {
-    let (seed, at) = (database_seed(segment), usize::try_from(group.offset + GROUP_HEADER).expect("an offset"));
+    let (seed, at) =
+        (database_seed(segment), usize::try_from(group.offset + GROUP_HEADER).expect("an offset"));
     let crc = crc32(seed, &segment[at + 4..at + 32]);
     segment[at..at + 4].copy_from_slice(&crc.to_le_bytes());
     let group_at = at - 96;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use arborlog::sim::{CrashImage, Effect, Fault, FaultOp, NamePattern, SimDisk};
 use arborlog::{
-    Damage, Epoch, ErrorKind, Gather, GroupPolicy, LogOptions, Record, SegmentFill, TailState, WriteMode, Zxid,
-    repair_record_sim,
+    Damage, Epoch, ErrorKind, Gather, GroupPolicy, LogOptions, Record, SegmentFill, TailState, WriteMode,
+    Zxid, repair_record_sim,
 };
 
 use super::support::*;
@@ -123,7 +123,8 @@ fn tt_01_the_same_damage_is_refused_where_the_record_is_proven() {
         let (log, _) = open(&disk, &marked);
         log.advance_epoch(Epoch::new(1)).expect("an epoch");
         append(&log, 1, ALL);
-        let mark = |disk: &SimDisk| groups(&disk.read_file(&segment(1)).expect("a segment")).pop().expect("groups");
+        let mark =
+            |disk: &SimDisk| groups(&disk.read_file(&segment(1)).expect("a segment")).pop().expect("groups");
         let deadline = 5_000;
         assert!((0..deadline).any(|_| {
             std::thread::yield_now();
@@ -211,7 +212,11 @@ fn tt_03_any_flipped_byte_in_the_middle_is_refused() {
         let disk = copy(&disk);
         disk.flip(&segment(1), at, 0x01);
         let error = refuses(&disk, &options);
-        assert_eq!((error.kind(), error.at().file.as_deref()), (ErrorKind::Corrupt, Some(&*segment(1))), "{at}");
+        assert_eq!(
+            (error.kind(), error.at().file.as_deref()),
+            (ErrorKind::Corrupt, Some(&*segment(1))),
+            "{at}"
+        );
     }
 }
 
@@ -250,10 +255,15 @@ fn tt_05_a_read_that_fails_refuses_and_cuts_nothing() {
                 break;
             }
             // What is opened after the log was judged is opened to be written.
-            let Err(error) = opened else { panic!("{op:?} number {nth} of {name:?} failed and was not told") };
+            let Err(error) = opened else {
+                panic!("{op:?} number {nth} of {name:?} failed and was not told")
+            };
             assert_eq!((error.kind(), error.raw_os_error()), (ErrorKind::Io, Some(5)), "{error}");
             let changed = bytes_of(&disk) != before;
-            assert!(!changed || op == FaultOp::Open, "{op:?} number {nth} of {name:?} changed the log: {error}");
+            assert!(
+                !changed || op == FaultOp::Open,
+                "{op:?} number {nth} of {name:?} changed the log: {error}"
+            );
             disk.clear_faults();
             recovers(&disk, &options, 100);
         }
@@ -274,7 +284,12 @@ fn tt_06_damage_in_one_segment_touches_no_other_and_deletes_nothing() {
         recovers(&disk, &options, 149);
         assert_eq!(disk.read_file(&segment(1)), first, "segment 1 was touched");
         assert_eq!(disk.read_file(&segment(2)), torn, "the cut bytes are kept where they are");
-        assert!(names.iter().filter(|n| n.ends_with(".seg")).all(|n| n == &segment(3) || disk.names().contains(n)));
+        assert!(
+            names
+                .iter()
+                .filter(|n| n.ends_with(".seg"))
+                .all(|n| n == &segment(3) || disk.names().contains(n))
+        );
     }
 }
 
@@ -291,7 +306,8 @@ fn assert_again(disk: &SimDisk, options: &LogOptions, cut: u32, last: u32) {
     assert_eq!((report.last_zxid, report.records), (t(last), u64::from(last)), "{report}");
     let mut reader = log.reader(Zxid::ZERO).expect("a reader");
     for n in 1..=last {
-        let record = reader.next_record().expect("readable").unwrap_or_else(|| panic!("{n} is gone, cut at {cut}"));
+        let record =
+            reader.next_record().expect("readable").unwrap_or_else(|| panic!("{n} is gone, cut at {cut}"));
         assert_eq!(record.zxid, t(n), "cut at {cut}");
         let expected = if n <= cut { payload(n) } else { b"again".to_vec() };
         assert_eq!(record.payload, expected, "{n}, cut at {cut}");
@@ -352,7 +368,10 @@ fn tt_08_a_group_may_be_cut_twice() {
     let (log, report) = log.truncate(t(6)).expect("another");
     assert_eq!((report.last_zxid, report.was_zxid, report.exact), (t(6), t(8), true));
     assert_eq!(log.verify().expect("a scrub"), []);
-    assert_eq!(log.reader(t(4)).and_then(|mut r| Ok(r.next_record()?.map(|r| r.zxid))).expect("readable"), Some(t(5)));
+    assert_eq!(
+        log.reader(t(4)).and_then(|mut r| Ok(r.next_record()?.map(|r| r.zxid))).expect("readable"),
+        Some(t(5))
+    );
     append_again(&log, 7, 9);
     let error = log.truncate(t(10)).map(drop).expect_err("10 was cut");
     assert_eq!(error.kind(), ErrorKind::NotInLog);
@@ -431,28 +450,41 @@ fn tt_11_random_logs_chopped_in_their_newest_group_never_fail_to_open() {
         let count = 1 + u32::try_from(dice.below(12)).expect("small");
         let mut sizes = Vec::new();
         for n in 1..=count {
-            let scale = [1, 40, 3_000, 50_000, 1 << 20][usize::try_from(dice.below(if seed % 10 == 0 { 5 } else { 4 })).expect("small")];
+            let scale = [1, 40, 3_000, 50_000, 1 << 20]
+                [usize::try_from(dice.below(if seed % 10 == 0 { 5 } else { 4 })).expect("small")];
             let size = usize::try_from(dice.below(scale)).expect("small");
             sizes.push(size);
             let record = Record::new(t(n), 0, &vec![n.to_le_bytes()[0]; size]).zxid;
             let payload = vec![n.to_le_bytes()[0]; size];
-            log.append(&Record::new(record, 0, &payload)).and_then(arborlog::AppendTicket::wait).expect("acked");
+            log.append(&Record::new(record, 0, &payload))
+                .and_then(arborlog::AppendTicket::wait)
+                .expect("acked");
         }
         drop(log);
         let newest = (1..).map(segment).take_while(|name| disk.read_file(name).is_some());
-        let name = newest.filter(|n| !groups(&disk.read_file(n).expect("there")).is_empty()).last().expect("a group");
+        let name = newest
+            .filter(|n| !groups(&disk.read_file(n).expect("there")).is_empty())
+            .last()
+            .expect("a group");
         let bytes = disk.read_file(&name).expect("there");
         let start = groups(&bytes).last().expect("a group").offset;
         let at = start + dice.below(bytes.len() as u64 - start + 1);
         disk.chop(&name, at);
         let (log, report) = open(&disk, &options);
         let whole = at == bytes.len() as u64;
-        assert_eq!(report.last_zxid, if count == 1 && !whole { Zxid::ZERO } else { t(count - u32::from(!whole)) }, "seed {seed}");
+        assert_eq!(
+            report.last_zxid,
+            if count == 1 && !whole { Zxid::ZERO } else { t(count - u32::from(!whole)) },
+            "seed {seed}"
+        );
         let mut reader = log.reader(Zxid::ZERO).expect("a reader");
         let mut read = 0;
         while let Some(record) = reader.next_record().expect("readable") {
             let size = sizes[usize::try_from(record.zxid.counter()).expect("small") - 1];
-            assert!(record.payload.len() == size && record.payload.iter().all(|b| *b == record.zxid.get().to_le_bytes()[0]));
+            assert!(
+                record.payload.len() == size
+                    && record.payload.iter().all(|b| *b == record.zxid.get().to_le_bytes()[0])
+            );
             read += 1;
         }
         assert_eq!(read, report.records, "seed {seed}");
@@ -568,7 +600,10 @@ fn tt_13_damaged_neighbours_are_repaired_one_by_one() {
     damage_header(&disk, 50);
     // The header of 50 hides nothing: its bytes complete the chain whatever the payloads around it are.
     let report = repair(&disk, 50).expect("the chain is one of headers");
-    assert_eq!(report.left.iter().map(|d| (d.first, d.last)).collect::<Vec<_>>(), [(t(49), t(49)), (t(51), t(51))]);
+    assert_eq!(
+        report.left.iter().map(|d| (d.first, d.last)).collect::<Vec<_>>(),
+        [(t(49), t(49)), (t(51), t(51))]
+    );
     repair(&disk, 51).expect("right");
     refuses(&disk, &options);
     repair(&disk, 49).expect("right");
@@ -714,16 +749,22 @@ fn tt_13_a_scrub_beside_appends_finds_nothing() {
 fn tt_14_the_verdict_is_the_same_under_every_combination_of_options() {
     let mut combinations = 0;
     for fill in [SegmentFill::Zeroed, SegmentFill::Allocated, SegmentFill::Growing] {
-        for mode in
-            [WriteMode::DirectDsync, WriteMode::DirectThenSync, WriteMode::BufferedThenSync, WriteMode::Unsynced]
-        {
-            for (in_flight, gather, delay) in
-                [(1, Gather::Off, 0), (2, Gather::Adaptive, 0), (16, Gather::Always(Duration::from_micros(50)), 100)]
-            {
+        for mode in [
+            WriteMode::DirectDsync,
+            WriteMode::DirectThenSync,
+            WriteMode::BufferedThenSync,
+            WriteMode::Unsynced,
+        ] {
+            for (in_flight, gather, delay) in [
+                (1, Gather::Off, 0),
+                (2, Gather::Adaptive, 0),
+                (16, Gather::Always(Duration::from_micros(50)), 100),
+            ] {
                 let policy = GroupPolicy::new().bytes_max(8192).in_flight_max(in_flight).gather(gather);
                 let policy = policy.delay(Duration::from_micros(delay));
                 let options = options(23).fill(fill).write_mode(mode).group(policy);
-                let options = if in_flight == 2 { options.idle_mark(Some(Duration::from_millis(1))) } else { options };
+                let options =
+                    if in_flight == 2 { options.idle_mark(Some(Duration::from_millis(1))) } else { options };
                 verdict_under(&options);
                 combinations += 1;
             }
@@ -747,7 +788,11 @@ fn verdict_under(options: &LogOptions) {
         let disk = copy(&disk);
         disk.zero(&segment(1), at, len.min(group.end() - at));
         let error = refuses_as(&disk, options, "log_damaged", &segment(1));
-        assert_eq!((error.at().offset, range_of(&error)), (Some(offset), (Some(t(10)), last_of(&error))), "{what}");
+        assert_eq!(
+            (error.at().offset, range_of(&error)),
+            (Some(offset), (Some(t(10)), last_of(&error))),
+            "{what}"
+        );
     }
 }
 
