@@ -187,7 +187,7 @@ impl Walk<'_> {
             Err(error) => {
                 return Error::new(error.kind(), error.code(), error.message().to_owned())
                     .in_file(&name)
-                    .at_offset(0)
+                    .at_offset(error.at().offset.unwrap_or(0))
                     .with_zxids(after(last), self.lost_until(last));
             }
         };
