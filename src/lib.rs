@@ -13,8 +13,8 @@ pub use format::{DatabaseId, Numbering, SegmentFill};
 pub use io::sim;
 pub use io::{Backend, BackendChoice, BackendInfo, WriteMode};
 pub use log::{
-    AppendTicket, CutReport, Gather, GroupPolicy, Health, Log, LogOptions, LogPin, LogReader, LogStats, LogView,
-    PurgeReport, Record, RecoveryReport, Retention, TailState, TruncateReport, ViewReader,
+    AppendTicket, CutReport, Gather, GroupPolicy, Health, Log, LogOptions, LogPin, LogReader, LogStats,
+    LogView, PurgeReport, Record, RecoveryReport, Retention, TailState, TruncateReport, ViewReader,
 };
 
 use base::planted::planted;

@@ -36,7 +36,14 @@ pub(crate) fn open_dir_to_read(path: &Path) -> io::Result<Arc<dyn Disk>> {
         physical_block_bytes,
     };
     let choice = BackendChoice::Threads;
-    Ok(Arc::new(Directory { path: path.to_owned(), fd, info, choice, direct_align: None, locks: Mutex::default() }))
+    Ok(Arc::new(Directory {
+        path: path.to_owned(),
+        fd,
+        info,
+        choice,
+        direct_align: None,
+        locks: Mutex::default(),
+    }))
 }
 
 fn open_fd(path: &Path) -> io::Result<OwnedFd> {

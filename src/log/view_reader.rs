@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::base::{Error, ErrorKind, Result, Zxid};
+use crate::base::{Error, Result, Zxid};
 use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind, segment_name};
 use crate::io::{Disk, File};
 use crate::log::commit::RetiredSegment;
@@ -73,8 +73,9 @@ impl ViewReader {
     /// The next record, or `None` at the end of the view.
     ///
     /// # Errors
-    /// [`ErrorKind::Corrupt`] if what stands there is damaged now, [`ErrorKind::Io`] if it cannot be read,
-    /// [`ErrorKind::NotInLog`] if it was purged or cut off since.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if what stands there is damaged now,
+    /// [`Io`](crate::ErrorKind::Io) if it cannot be read, [`NotInLog`](crate::ErrorKind::NotInLog) if it was
+    /// purged or cut off since.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         // Found first and borrowed afterwards: a record is handed out as a loan from the window.
         let Some(found) = self.find()? else { return Ok(None) };
@@ -147,7 +148,8 @@ impl ViewReader {
             Err(error.in_file(file.name()).at_offset(at).with_zxids(first, last))
         };
         let head = self.window.get(file.as_ref(), offset, GROUP_HEADER_BYTES)?;
-        let Some(header) = head.and_then(|b| GroupHeader::decode(b, segment.header.seed(), seq, offset)) else {
+        let Some(header) = head.and_then(|b| GroupHeader::decode(b, segment.header.seed(), seq, offset))
+        else {
             return damaged("log_damaged", offset, next, segment.last_zxid);
         };
         if self.chain.is_some_and(|c| c != header.prev_zxid) {
@@ -182,7 +184,9 @@ impl ViewReader {
     /// Whether the log has gone on without this segment by now.
     fn is_given_up(&self, seq: u64) -> Result<bool> {
         let now = read_manifest(self.disk.as_ref())?;
-        Ok(now.is_some_and(|m| m.version > self.judged.manifest.version && (seq < m.first_seq || m.is_cut_away(seq))))
+        Ok(now.is_some_and(|m| {
+            m.version > self.judged.manifest.version && (seq < m.first_seq || m.is_cut_away(seq))
+        }))
     }
 }
 

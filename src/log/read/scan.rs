@@ -196,7 +196,10 @@ impl Walk<'_> {
                 Err(bad) => return stop(StopKind::Garbage, Some(bad)),
                 Ok(_) if limit.is_some_and(|l| l < header.last_zxid) => {
                     let records = Records::of(&header, self.database_seed);
-                    return stop(scan.take_part(&header, records, group, limit.expect("just seen")), None);
+                    return stop(
+                        scan.take_part(&header, records, group, limit.expect("just seen"), self.block),
+                        None,
+                    );
                 }
                 Ok(totals) => scan.take(&header, totals.time_max_ms, total),
             }
@@ -275,6 +278,7 @@ impl SegmentScan {
         mut records: Records,
         group: &[u8],
         limit: Zxid,
+        block_bytes: u64,
     ) -> StopKind {
         let (mut count, mut last, mut time) = (0, header.prev_zxid, header.time_max_before_ms);
         while let Some(record) = records.next(group).filter(|r| r.zxid <= limit) {
@@ -284,9 +288,8 @@ impl SegmentScan {
             return StopKind::Misfit;
         }
         let part = GroupHeader { record_count: count, last_zxid: limit, durable_zxid: Zxid::ZERO, ..*header };
-        let offset = self.end_offset;
-        self.take(&part, time, 0);
-        self.end_offset = offset;
+        // The end lies behind the whole group: whoever reads up to it must come to its first records.
+        self.take(&part, time, header.total_bytes(block_bytes));
         StopKind::Limit
     }
 }

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arborlog::{ErrorKind, LogOptions, TailState, Zxid};
 
-use super::support::{content, eventually, files, in_epoch_1, model, put_range, refused, seen, segments, small, t};
+use super::support::{
+    content, eventually, files, in_epoch_1, model, put_range, refused, seen, segments, small, t,
+};
 
 /// The view shows what the log shows, from every start, and changes nothing.
 #[test]
@@ -47,7 +49,12 @@ fn lk_01_views_beside_a_busy_writer_never_see_damage() {
             let least = log.durable_zxid();
             match LogOptions::new().open_read_only(dir.path()) {
                 Ok((view, _)) => {
-                    assert!(view.last_zxid() >= least, "{} is acknowledged, the view ends at {}", least, view.last_zxid());
+                    assert!(
+                        view.last_zxid() >= least,
+                        "{} is acknowledged, the view ends at {}",
+                        least,
+                        view.last_zxid()
+                    );
                     assert_eq!(seen(&view), model((1..=view.last_zxid().counter()).map(t)));
                 }
                 Err(error) => panic!("a healthy log looks damaged: {error}"),
