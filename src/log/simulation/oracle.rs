@@ -91,7 +91,8 @@ pub(super) fn check_kept(before: &Bytes, after: &Bytes, first_seq: u64) {
             continue;
         }
         let aside = format!("{name}.cut-");
-        let kept = after.iter().any(|(n, b)| (n == name || n.starts_with(&aside)) && b.starts_with(&bytes[..used]));
+        let kept =
+            after.iter().any(|(n, b)| (n == name || n.starts_with(&aside)) && b.starts_with(&bytes[..used]));
         assert!(kept, "the bytes of {name} are gone");
     }
 }

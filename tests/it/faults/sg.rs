@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use arborlog::sim::{CrashImage, SimDisk};
 use arborlog::{
-    BackendChoice, Epoch, ErrorKind, Gather, GroupPolicy, Log, LogOptions, Record, Retention, SegmentFill, TailState,
-    Zxid,
+    BackendChoice, Epoch, ErrorKind, Gather, GroupPolicy, Log, LogOptions, Record, Retention, SegmentFill,
+    TailState, Zxid,
 };
 
 use super::support::*;
@@ -97,7 +97,8 @@ fn assert_rewritten(disk: &SimDisk, options: &LogOptions) -> arborlog::RecoveryR
 fn sg_03_stale_segments_of_a_cut_log_are_known_and_moved_aside() {
     let options = options(100);
     let (old, disk) = superseded(&options);
-    let aside = disk.names().into_iter().find(|n| n.contains(".seg.cut-")).expect("the segment that was cut away");
+    let aside =
+        disk.names().into_iter().find(|n| n.contains(".seg.cut-")).expect("the segment that was cut away");
     assert!(aside.starts_with(&segment(3)));
     assert_rewritten(&copy(&disk), &options);
     for close in [false, true] {
@@ -121,7 +122,8 @@ fn sg_03_without_the_cut_the_same_files_are_a_contradiction() {
     let options = options(100);
     let (old, disk) = superseded(&options);
     // The cut is lost, and nothing else: what stands behind 130 in segment 2 contradicts what follows it.
-    let without_cut = |text: &str| text.lines().filter(|l| !l.starts_with("cut ")).fold(String::new(), |t, l| t + l + "\n");
+    let without_cut =
+        |text: &str| text.lines().filter(|l| !l.starts_with("cut ")).fold(String::new(), |t, l| t + l + "\n");
     let gone = copy(&disk);
     edit_manifest(&gone, without_cut);
     refuses(&gone, &options);
@@ -136,7 +138,8 @@ fn sg_03_without_the_cut_the_same_files_are_a_contradiction() {
     let error = refuses_as(&gap, &options, "segment_missing", &segment(2));
     assert_eq!(range_of(&error).0, Some(t(101)));
     // The cut segment itself, or the one that goes on after it, is gone.
-    let in_use = |name: &String| name.ends_with(".seg") && !groups(&disk.read_file(name).expect("there")).is_empty();
+    let in_use =
+        |name: &String| name.ends_with(".seg") && !groups(&disk.read_file(name).expect("there")).is_empty();
     let newest = disk.names().into_iter().filter(in_use).last().expect("a segment");
     for name in [segment(2), newest] {
         let gone = copy(&disk);
@@ -171,7 +174,10 @@ fn sg_04_a_zxid_that_does_not_rise_is_refused_and_nothing_is_written() {
     recovers(&disk, &options, 8);
     // And it is the same after the log was opened anew.
     let (log, _) = open(&disk, &options);
-    assert_eq!(log.append(&Record::new(t(9), 0, b"")).map(drop).expect_err("9 is there").kind(), ErrorKind::OutOfOrder);
+    assert_eq!(
+        log.append(&Record::new(t(9), 0, b"")).map(drop).expect_err("9 is there").kind(),
+        ErrorKind::OutOfOrder
+    );
 }
 
 /// Importing a log that holds a zxid twice waits for the import.
@@ -193,7 +199,8 @@ fn sg_04_many_appenders_beside_a_purge_never_share_a_zxid() {
         }
         scope.spawn(|| {
             while log.durable_zxid() < t(800) {
-                log.purge(Zxid::new(log.durable_zxid().get().saturating_sub(50)), &Retention::new()).expect("a purge");
+                log.purge(Zxid::new(log.durable_zxid().get().saturating_sub(50)), &Retention::new())
+                    .expect("a purge");
             }
         });
     });
@@ -209,10 +216,29 @@ fn sg_04_many_appenders_beside_a_purge_never_share_a_zxid() {
 
 /// Names that are nearly ours, and names of others.
 const FOREIGN: &[&str] = &[
-    "log.9", "log.a", "log.10", "log.ffffffff", "log.100000000", "log.5.bak", "log.", "log.zz", "LOG.7",
-    "snapshot.5.tmp", ".snapshot.7.swp", "1.seg", "0000000000000001.SEG", "0000000000000001.seg.bak",
-    "000000000000000A.seg", "00000000000000001.seg", "0000000000000001.seg~", "0000000000000000.seg", "lock",
-    "log.manifest.bak", "log.manifest.tmp.tmp", "0000000000000001.seg.cut-", "0000000000000001.seg.cut-x",
+    "log.9",
+    "log.a",
+    "log.10",
+    "log.ffffffff",
+    "log.100000000",
+    "log.5.bak",
+    "log.",
+    "log.zz",
+    "LOG.7",
+    "snapshot.5.tmp",
+    ".snapshot.7.swp",
+    "1.seg",
+    "0000000000000001.SEG",
+    "0000000000000001.seg.bak",
+    "000000000000000A.seg",
+    "00000000000000001.seg",
+    "0000000000000001.seg~",
+    "0000000000000000.seg",
+    "lock",
+    "log.manifest.bak",
+    "log.manifest.tmp.tmp",
+    "0000000000000001.seg.cut-",
+    "0000000000000001.seg.cut-x",
 ];
 
 #[test]
@@ -224,14 +250,18 @@ fn sg_06_foreign_names_are_listed_and_left_alone() {
         FOREIGN.iter().for_each(|name| disk.write_file(name, &content));
         disk.put_other("log.8");
         let (log, report) = open(&disk, &options);
-        let mut expected: Vec<_> = FOREIGN.iter().map(|n| (*n).to_owned()).chain(["log.8".to_owned()]).collect();
+        let mut expected: Vec<_> =
+            FOREIGN.iter().map(|n| (*n).to_owned()).chain(["log.8".to_owned()]).collect();
         expected.sort();
         assert_eq!(report.foreign, expected);
         log.purge(t(46), &Retention::new()).expect("a purge");
         let (log, _) = log.truncate(t(50)).expect("a truncation");
         append(&log, 51, 100);
         log.close().expect("a clean close");
-        assert!(FOREIGN.iter().all(|name| disk.read_file(name).as_ref() == Some(&content)), "a foreign file was changed");
+        assert!(
+            FOREIGN.iter().all(|name| disk.read_file(name).as_ref() == Some(&content)),
+            "a foreign file was changed"
+        );
         assert_eq!(open(&disk, &options).1.last_zxid, t(100));
     }
 }
@@ -241,7 +271,11 @@ fn sg_06_foreign_names_are_listed_and_left_alone() {
 fn sg_06_segments_are_ordered_by_number() {
     let options = options(23);
     let disk = build(&options, 23 * 20, End::Closed);
-    assert!(["0000000000000009.seg", "000000000000000a.seg", "0000000000000010.seg"].iter().all(|n| disk.read_file(n).is_some()));
+    assert!(
+        ["0000000000000009.seg", "000000000000000a.seg", "0000000000000010.seg"]
+            .iter()
+            .all(|n| disk.read_file(n).is_some())
+    );
     recovers(&disk, &options, 23 * 20);
 }
 
@@ -266,7 +300,12 @@ fn sg_06_a_number_beyond_all_others_does_not_wrap() {
     let options = options(23);
     for end in [End::Closed, End::Dropped] {
         let built = build(&options, 30, end);
-        for name in ["ffffffffffffffff.seg", "fffffffffffffffe.seg", "ffffffffffffffff.seg.tmp", "ffffffffffffffff.seg.cut-7"] {
+        for name in [
+            "ffffffffffffffff.seg",
+            "fffffffffffffffe.seg",
+            "ffffffffffffffff.seg.tmp",
+            "ffffffffffffffff.seg.cut-7",
+        ] {
             let disk = copy(&built);
             disk.write_file(name, b"");
             refuses_as(&disk, &options, "segment_number", name);
@@ -277,7 +316,10 @@ fn sg_06_a_number_beyond_all_others_does_not_wrap() {
         let disk = copy(&built);
         disk.copy_file(&segment(2), "00000000ffffffff.seg");
         let report = recovers(&disk, &options, 30);
-        assert!(report.moved_aside.iter().any(|name| name.starts_with("00000000ffffffff.seg.cut-")), "{report}");
+        assert!(
+            report.moved_aside.iter().any(|name| name.starts_with("00000000ffffffff.seg.cut-")),
+            "{report}"
+        );
     }
 }
 
@@ -296,7 +338,8 @@ fn sg_07_leftovers_under_the_next_name_are_replaced_or_kept_aside_at_open() {
             ("valid records of another number", old.clone()),
             ("noise", vec![0xa5; 20_000]),
         ] {
-            for name in [segment(3), format!("{}.tmp", segment(3)), segment(4), format!("{}.tmp", segment(7))] {
+            for name in [segment(3), format!("{}.tmp", segment(3)), segment(4), format!("{}.tmp", segment(7))]
+            {
                 let disk = copy(&built);
                 disk.write_file(&name, &bytes);
                 let (log, report) = open(&disk, &options);
@@ -306,7 +349,10 @@ fn sg_07_leftovers_under_the_next_name_are_replaced_or_kept_aside_at_open() {
                 if let Some(aside) = aside {
                     assert_eq!(disk.read_file(aside).as_ref(), Some(&bytes), "{what} as {name} was changed");
                 } else {
-                    assert!(name.ends_with(".tmp"), "{what} as {name} was removed, though it was no temporary file");
+                    assert!(
+                        name.ends_with(".tmp"),
+                        "{what} as {name} was removed, though it was no temporary file"
+                    );
                 }
                 append(&log, 41, 100);
                 log.close().expect("a clean close");
@@ -418,12 +464,17 @@ fn sg_07_a_read_only_leftover_is_told_or_moved() {
 #[test]
 fn sg_09_appends_race_with_rolls_and_power_cuts() {
     for round in 1..=24u64 {
-        let fill = [SegmentFill::Zeroed, SegmentFill::Allocated, SegmentFill::Growing][usize::try_from(round % 3).expect("small")];
-        let policy = GroupPolicy::new().bytes_max(4096).gather(Gather::Off).in_flight_max(1 + usize::try_from(round % 4).expect("small"));
+        let fill = [SegmentFill::Zeroed, SegmentFill::Allocated, SegmentFill::Growing]
+            [usize::try_from(round % 3).expect("small")];
+        let policy = GroupPolicy::new()
+            .bytes_max(4096)
+            .gather(Gather::Off)
+            .in_flight_max(1 + usize::try_from(round % 4).expect("small"));
         let options = options(23).fill(fill).group(policy).idle_mark(Some(Duration::from_millis(1)));
         let disk = build(&options, 0, End::Dropped);
         let (log, _) = open(&disk, &options);
-        let image = [CrashImage::DropUnsynced, CrashImage::KeepAll, CrashImage::Random(round)][usize::try_from(round / 3 % 3).expect("small")];
+        let image = [CrashImage::DropUnsynced, CrashImage::KeepAll, CrashImage::Random(round)]
+            [usize::try_from(round / 3 % 3).expect("small")];
         disk.crash_at(disk.operations() + 40 + round * 37 % 400, image);
         let acked = race(&log);
         drop(log);
@@ -471,7 +522,10 @@ fn assert_after_race(disk: &SimDisk, options: &LogOptions, acked: &BTreeSet<Zxid
     for name in disk.names().iter().filter(|name| name.ends_with(".seg")) {
         let groups = groups(&disk.read_file(name).expect("there"));
         let seal = groups.iter().position(|group| group.kind == 2);
-        assert!(seal.is_none_or(|at| at + 1 == groups.len()), "round {round}: a group behind the seal of {name}");
+        assert!(
+            seal.is_none_or(|at| at + 1 == groups.len()),
+            "round {round}: a group behind the seal of {name}"
+        );
     }
 }
 
