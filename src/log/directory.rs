@@ -3,7 +3,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::base::{Error, ErrorKind, Result, limits};
-use crate::format::{MANIFEST_NAME, MANIFEST_TEMP_NAME, Manifest, RESERVE_NAME};
+use crate::format::{MANIFEST_NAME, MANIFEST_TEMP_NAME, Manifest, RESERVE_NAME, segment_name};
 use crate::io::{Disk, File, OpenMode};
 
 /// The directory of a log: its manifest, and the one way to change it.
@@ -112,6 +112,14 @@ pub(crate) fn keep_reserve(disk: &dyn Disk) {
         drop(file);
         let _best_effort = disk.remove(RESERVE_NAME);
     }
+}
+
+/// Makes a segment's content durable, whoever wrote it.
+pub(crate) fn sync_segment(disk: &dyn Disk, seq: u64) -> Result<()> {
+    let name = segment_name(seq);
+    let wrap = |e| Error::io("sync a segment", e).in_file(&name);
+    let file = disk.open(&name, OpenMode::Write { direct: false }).map_err(wrap)?;
+    file.sync().map_err(wrap)
 }
 
 /// Opens an existing segment for reading.

@@ -235,12 +235,23 @@ impl Log {
             let at = index.partition_point(|e| e.time_max_before_ms < time_ms);
             at.checked_sub(1).map(|i| Zxid::new(index[i].first_zxid.get() - 1))
         };
-        let in_use = early(&self.shared.inner().core.active().index);
+        let (in_use, in_use_first) = {
+            let inner = self.shared.inner();
+            let index = &inner.core.active().index;
+            (early(index), index.first().copied())
+        };
         let start = {
             let segments = self.shared.segments.read();
+            let floor = segments.first().map_or(Zxid::ZERO, |s| s.floor_zxid);
+            let indexes = segments.iter().filter_map(|s| s.ended.as_ref()).map(|e| &e.index);
+            let first = indexes.filter_map(|i| i.first().copied()).next().or(in_use_first);
+            if first.is_some_and(|e| e.time_max_before_ms >= time_ms) {
+                // The running maximum was reached by a record that is purged: all that is left comes after it.
+                return Ok(floor);
+            }
             let mut ended = segments.iter().rev().filter_map(|s| s.ended.as_ref());
             let earlier = in_use.or_else(|| ended.find_map(|e| early(&e.index)));
-            earlier.unwrap_or_else(|| segments.first().map_or(Zxid::ZERO, |s| s.floor_zxid))
+            earlier.unwrap_or(floor)
         };
         let mut reader = self.reader(start)?;
         let mut last = start;

@@ -4,8 +4,9 @@ use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid, limits};
 use crate::format::{DatabaseId, SegmentFill, SegmentHeader, segment_name, segment_temp_name};
 use crate::io::{Buffer, Disk, File, OpenMode};
 use crate::log::commit::ActiveSegment;
-use crate::log::directory::{remove_if_there, sync_dir};
+use crate::log::directory::{open_segment, remove_if_there, sync_dir};
 use crate::log::options::LogOptions;
+use crate::log::read::is_blank_file;
 
 /// Zeros are written in pieces of this size: large enough to be cheap, small enough to let commits pass.
 const PIECE: usize = 256 * 1024;
@@ -142,6 +143,7 @@ impl Preparation {
         buffer.extend(&page);
         file.write_all_at(0, buffer.as_slice()).map_err(wrap)?;
         file.sync().map_err(wrap)?;
+        self.check_name_is_free(&name)?;
         self.disk.rename(&temp, &name).map_err(wrap)?;
         sync_dir(self.disk.as_ref())?;
         let file = self
@@ -149,6 +151,18 @@ impl Preparation {
             .open(&name, OpenMode::Write { direct: self.direct })
             .map_err(|e| Error::io("open a segment", e).in_file(&name))?;
         Ok(ActiveSegment::fresh(self.header, file, Zxid::ZERO))
+    }
+
+    /// A rename replaces what has the name. A blank segment may go, such as one whose directory could not be
+    /// synced; anything else is somebody's.
+    fn check_name_is_free(&self, name: &str) -> Result<()> {
+        match open_segment(self.disk.as_ref(), name) {
+            Ok(file) if is_blank_file(file.as_ref())? => Ok(()),
+            Ok(_) => Err(Error::corrupt("segment_exists", "there is a file where the next segment belongs")
+                .in_file(name)),
+            Err(error) if error.code() == "segment_missing" => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     fn discard(&mut self) -> Result<()> {

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::base::{Error, ErrorKind, Result, Zxid};
+use crate::base::{Error, Result, Zxid};
 use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind, segment_name};
 use crate::io::{Disk, File};
 use crate::log::commit::RetiredSegment;
@@ -73,8 +73,9 @@ impl ViewReader {
     /// The next record, or `None` at the end of the view.
     ///
     /// # Errors
-    /// [`ErrorKind::Corrupt`] if what stands there is damaged now, [`ErrorKind::Io`] if it cannot be read,
-    /// [`ErrorKind::NotInLog`] if it was purged or cut off since.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) if what stands there is damaged now,
+    /// [`Io`](crate::ErrorKind::Io) if it cannot be read, [`NotInLog`](crate::ErrorKind::NotInLog) if it was
+    /// purged or cut off since.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         // Found first and borrowed afterwards: a record is handed out as a loan from the window.
         let Some(found) = self.find()? else { return Ok(None) };

@@ -113,6 +113,15 @@ impl SimDisk {
         self.shared.lock().faults.clear();
     }
 
+    /// Lets the writes end that are stalled now; returns how many. Later ones stall if a rule says so.
+    pub fn release_stalled(&self) -> usize {
+        let mut state = self.shared.lock();
+        let stalled = state.medium.under_way.values_mut().filter(|write| write.stalled);
+        let count = stalled.map(|write| write.stalled = false).count();
+        state.released.notify_all();
+        count
+    }
+
     /// How many calls went wrong by a rule so far. A test asserts it, so that it cannot pass without its fault.
     pub fn fault_hits(&self) -> u64 {
         self.shared.lock().faults.hits()

@@ -6,7 +6,7 @@ use super::group_commit::{Flight, GroupCommit};
 use super::policy::Readiness;
 use crate::base::{Zxid, checksum};
 use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind, Seal};
-use crate::io::{Buffer, File, WriteOp};
+use crate::io::{Buffer, Durability, File, WriteOp};
 
 /// What to write now.
 #[derive(Debug)]
@@ -47,11 +47,13 @@ impl GroupCommit {
 
     /// A group that only tells how far the log is durable, if nothing durable tells it yet and the log is idle.
     pub(crate) fn start_mark(&mut self, now_ns: u64) -> Start {
+        if self.wants_mark() { Start::Group(self.launch(GroupKind::Mark, now_ns)) } else { Start::Nothing }
+    }
+
+    /// Whether a mark would tell something new.
+    pub(crate) fn wants_mark(&self) -> bool {
         let idle = self.failure.is_none() && self.forming.count == 0 && self.flights.is_empty();
-        if !idle || self.proven >= self.durable || self.active.groups == 0 || !self.active.takes(0) {
-            return Start::Nothing;
-        }
-        Start::Group(self.launch(GroupKind::Mark, now_ns))
+        idle && self.proven < self.claim() && self.active.groups > 0 && self.active.takes(0)
     }
 
     fn can_fly(&self) -> bool {
@@ -141,11 +143,17 @@ impl GroupCommit {
             first_zxid: last,
             last_zxid: last,
             prev_zxid: last,
-            durable_zxid: self.durable,
+            durable_zxid: self.claim(),
             epoch: self.epoch,
             time_max_before_ms: self.launched_time_max_ms,
             body_check: 0,
         }
+    }
+
+    /// What a group may claim to be durable. Where nothing is synced, that is what was durable at the start:
+    /// a claim beyond it would turn the loss of a power cut into proof of damage.
+    fn claim(&self) -> Zxid {
+        if self.bounds.durability == Durability::None { self.proven } else { self.durable }
     }
 
     fn write(&self, tag: u64, file: Arc<dyn File>, offset: u64, buffer: Buffer) -> WriteOp {

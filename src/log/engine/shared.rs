@@ -31,12 +31,14 @@ pub(crate) struct Shared {
     pub(super) durable: Watermark,
     pub(super) failed: OnceLock<Error>,
     pub(super) waiting: WaitingRoom,
-    /// Where the first committer sleeps, which keeps house.
+    /// Where the keeper sleeps.
     pub(super) keeper: WaitWord,
-    /// Where the other committers sleep.
+    /// Where the committers sleep.
     pub(super) helpers: WaitWord,
     /// Somebody wants the forming group written who does not wait in a thread.
     pub(super) kicked: AtomicBool,
+    /// The idle log wants a mark; the next committer that is kicked writes it.
+    pub(super) mark_due: AtomicBool,
     pub(super) stop: AtomicBool,
     pub(crate) segments: RwLock<SegmentSet>,
     pub(crate) pins: Mutex<Pins>,
@@ -62,7 +64,7 @@ pub(crate) struct Inner {
     pub(super) random: Random,
     /// The group for which a waiting thread keeps the time.
     pub(super) timed_batch: Option<u64>,
-    /// Whether the first committer sleeps without a tick.
+    /// Whether the keeper sleeps without a tick.
     pub(super) asleep: bool,
     /// Threads that wait for `room`.
     pub(super) room_waiters: u32,
@@ -118,6 +120,7 @@ impl Shared {
             helpers: WaitWord::default(),
             rare: Mutex::new(()),
             kicked: AtomicBool::new(false),
+            mark_due: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             segments: RwLock::new(opened.segments),
             pins: Mutex::new(Pins::default()),
@@ -241,8 +244,7 @@ impl Shared {
     /// Has the forming group written by a committer: for those who do not wait in a thread.
     pub(crate) fn kick(&self) {
         if !self.kicked.swap(true, Ordering::AcqRel) {
-            let free = if self.helpers.has_sleepers() { &self.helpers } else { &self.keeper };
-            free.wake_one();
+            self.helpers.wake_one();
         }
     }
 

@@ -122,8 +122,15 @@ pub(crate) fn scan_segment(
         header,
     };
     let Ok(header) = scan.header.clone() else { return Ok(scan) };
-    file.will_read();
     scan.end_offset = header.first_group_offset();
+    if !gap_is_zero(file, &mut window, scan.end_offset)? {
+        let error =
+            Error::corrupt("segment_header_gap", "there are bytes between the header and the first group");
+        scan.header = Err(error.in_file(file.name()).at_offset(limits::SEGMENT_HEADER_BYTES));
+        scan.end_offset = 0;
+        return Ok(scan);
+    }
+    file.will_read();
     let walk =
         Walk { file, seq, seed: header.seed(), database_seed: database_id.seed(), block: header.block_bytes };
     scan.stop = walk.prefix(&mut scan, &mut window, limit)?;
@@ -131,6 +138,13 @@ pub(crate) fn scan_segment(
         walk.beyond(&mut scan, &mut window)?;
     }
     Ok(scan)
+}
+
+/// Whether nothing stands between the header page and the first block boundary, where no checksum reaches.
+fn gap_is_zero(file: &dyn File, window: &mut Window, end: u64) -> Result<bool> {
+    let start = limits::SEGMENT_HEADER_BYTES;
+    let gap = usize::try_from(end.min(window.file_len()).saturating_sub(start)).expect("less than a block");
+    Ok(gap == 0 || window.get(file, start, gap)?.is_none_or(is_zero))
 }
 
 fn check_owner(header: SegmentHeader, seq: u64, database_id: DatabaseId) -> Result<SegmentHeader> {

@@ -20,6 +20,11 @@ impl Window {
         Window { bytes: Vec::new(), filled: 0, start: 0, file_len }
     }
 
+    /// The file's length as this window knows it.
+    pub(crate) fn file_len(&self) -> u64 {
+        self.file_len
+    }
+
     /// Turns to another file, keeping the memory.
     pub(crate) fn turn_to(&mut self, file_len: u64) {
         (self.filled, self.start, self.file_len) = (0, 0, file_len);

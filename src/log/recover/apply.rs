@@ -2,16 +2,19 @@ use std::sync::Arc;
 
 use super::judge::{Ending, Judgement, judge};
 use super::report::{CutReport, RecoveryReport, TailState};
+use super::settle::settle;
 use super::survey::Survey;
 use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::{
-    Cut, DatabaseId, MANIFEST_TEMP_NAME, Manifest, SegmentHeader, aside_name, segment_name, segment_temp_name,
+    Cut, DatabaseId, MANIFEST_TEMP_NAME, Manifest, RESERVE_NAME, SegmentHeader, aside_name, segment_name,
+    segment_temp_name,
 };
 use crate::io::{Disk, File, OpenMode};
 use crate::log::commit::{ActiveSegment, Position};
 use crate::log::directory::{LogDirectory, keep_reserve, remove_if_there, sync_dir, write_manifest};
 use crate::log::options::LogOptions;
 use crate::log::prepare::{SegmentPlan, prepare_now};
+use crate::log::read::StopKind;
 use crate::log::segments::SegmentSet;
 
 /// A log that is ready to take appends.
@@ -77,14 +80,15 @@ pub(crate) fn open_recovered(
         }
         Ending::Cut { .. } => {
             seq_max += 1;
-            let mut fresh = prepare_now(disk, &plan, seq_max, clock, random)?;
+            let mut fresh = prepare_at_any_rate(disk, &plan, seq_max, clock, random)?;
             fresh.floor_zxid = judged.last_zxid;
             (fresh, None)
         }
     };
     let directory = LogDirectory::new(disk.clone(), judged.manifest.clone());
+    settle(disk.as_ref(), &judged)?;
     let manifest = commit_opening(&directory, &judged, active.header.seq)?;
-    give_back_tail(disk.as_ref(), &judged.ending);
+    give_back_tail(disk.as_ref(), survey, &judged);
     tidy(disk.as_ref(), survey, &manifest, &active, &mut next, &mut report)?;
     keep_reserve(disk.as_ref());
     let mut segments = SegmentSet::new();
@@ -129,18 +133,26 @@ pub(crate) fn check_owner(manifest: &Manifest, options: &LogOptions) -> Result<(
     Ok(())
 }
 
-/// Records that the log is open and, after a crash, where it was cut. Makes what recovery counts on durable
-/// first: a group that was read back may have been in a cache only.
-fn commit_opening(directory: &LogDirectory, judged: &Judgement, active_seq: u64) -> Result<Manifest> {
-    if let Ending::Cut { seq, .. } = &judged.ending
-        && *seq > 0
-        && !crate::planted("recovered_tail_unsynced")
-    {
-        let name = segment_name(*seq);
-        let wrap = |e| Error::io("sync the recovered end of the log", e).in_file(&name);
-        let file = directory.disk().open(&name, OpenMode::Write { direct: false }).map_err(wrap)?;
-        file.sync().map_err(wrap)?;
+/// Prepares a segment, if need be in the place of the reserve: a full disk must not keep a log that has
+/// crashed from being opened, since only an open log can be purged.
+fn prepare_at_any_rate(
+    disk: &Arc<dyn Disk>,
+    plan: &SegmentPlan,
+    seq: u64,
+    clock: &Clock,
+    random: &mut Random,
+) -> Result<ActiveSegment> {
+    match prepare_now(disk, plan, seq, clock, random) {
+        Err(e) if e.kind() == ErrorKind::NoSpace => match disk.remove(RESERVE_NAME) {
+            Ok(()) => prepare_now(disk, plan, seq, clock, random),
+            Err(_) => Err(e), // the reserve was used up before; the first error is the one to tell
+        },
+        done => done,
     }
+}
+
+/// Records that the log is open and, after a crash, where it was cut.
+fn commit_opening(directory: &LogDirectory, judged: &Judgement, active_seq: u64) -> Result<Manifest> {
     directory.commit(|m| {
         m.clean = false;
         m.durable_zxid = judged.last_zxid;
@@ -200,8 +212,11 @@ fn take_next(
 
 /// Gives the unused zeros behind a segment's new end back to the file system. Only once the manifest says
 /// where the segment ends, and only zeros: bytes that were cut stay.
-fn give_back_tail(disk: &dyn Disk, ending: &Ending) {
-    if let Ending::Cut { seq: seq @ 1.., offset, torn_bytes: 0, .. } = ending
+fn give_back_tail(disk: &dyn Disk, survey: &Survey, judged: &Judgement) {
+    if let Ending::Cut { seq: seq @ 1.., offset, .. } = &judged.ending
+        && survey.segments.get(seq).is_some_and(|s| s.stop.kind == StopKind::Zeros)
+        // What stands behind an earlier cut is kept.
+        && judged.manifest.cut_of(*seq).is_none()
         && let Ok(file) = disk.open(&segment_name(*seq), OpenMode::Write { direct: false })
     {
         // What fails here costs space, nothing else.

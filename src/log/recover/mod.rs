@@ -4,6 +4,7 @@ mod apply;
 mod judge;
 mod report;
 mod scan_all;
+mod settle;
 mod survey;
 mod table;
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::scan_all::scan_all;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, limits};
 use crate::format::{Manifest, Name, segment_name};
 use crate::io::{Disk, EntryKind};
 use crate::log::directory::{open_segment, read_manifest};
@@ -43,6 +43,10 @@ pub(crate) fn survey(disk: &Arc<dyn Disk>) -> Result<Survey> {
     for entry in entries {
         let name = Name::parse(&entry.name);
         if let Name::Segment(seq) | Name::SegmentTemp(seq) | Name::Aside(seq) = name {
+            if seq >= limits::SEGMENT_SEQ_MAX {
+                let what = "no log has this many segments; take the file away";
+                return Err(Error::corrupt("segment_number", what).in_file(&entry.name));
+            }
             survey.seq_max = survey.seq_max.max(seq);
         }
         match name {
