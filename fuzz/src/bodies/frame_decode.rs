@@ -1,5 +1,5 @@
 use super::directory::{Files, Outcome, check};
-use super::layout::{Sign, manifest_of, page, sign_segment};
+use super::layout::{Sign, groups, manifest_of, page, sign_segment, u64_at};
 
 const DATABASE_ID: [u8; 16] = [0x5a; 16];
 const INPUT_BYTES_MAX: usize = 128 * 1024;
@@ -9,13 +9,14 @@ const INPUT_BYTES_MAX: usize = 128 * 1024;
 /// # Panics
 /// If something is wrong; see `directory::check`.
 pub fn frame_decode(input: &[u8]) -> Outcome {
-    let Some((flags, groups)) = input.split_first() else { return Outcome::Skipped };
-    if groups.len() > INPUT_BYTES_MAX {
+    let Some((flags, body)) = input.split_first() else { return Outcome::Skipped };
+    if body.len() > INPUT_BYTES_MAX {
         return Outcome::Skipped;
     }
     let mut segment = page(&DATABASE_ID, 1, 7, 512, 1 << 20);
-    segment.extend(groups);
+    segment.extend(body);
     sign_segment(&mut segment, Sign::of(*flags));
-    let manifest = manifest_of(&DATABASE_ID, 1, 0, flags & 16 != 0);
+    let floor = groups(&segment).first().map_or(0, |at| u64_at(&segment, at + 56));
+    let manifest = manifest_of(&DATABASE_ID, 1, floor, 0, flags & 16 != 0);
     check(&Files::from([("0000000000000001.seg".to_owned(), segment), ("log.manifest".to_owned(), manifest)]))
 }

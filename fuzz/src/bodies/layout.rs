@@ -41,13 +41,15 @@ pub(super) fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// The manifest of a log that consists of one segment, with its checksum.
-pub(super) fn manifest_of(database_id: &[u8], seq: u64, durable: u64, clean: bool) -> Vec<u8> {
+/// The manifest of a log that consists of one segment, with its checksum. `ahead` is how far it claims more
+/// durable than what came before the segment.
+pub(super) fn manifest_of(database_id: &[u8], seq: u64, floor: u64, ahead: u64, clean: bool) -> Vec<u8> {
+    let durable = floor.saturating_add(ahead);
     let id: String = database_id.iter().map(|byte| format!("{byte:02x}")).collect();
     let clean = if clean { "yes" } else { "no" };
     let body = format!(
         "arborlog manifest 1\ndatabase_id {id}\nversion 1\nnumbering index\nepoch 0\ndurable_zxid 0x{durable:x}\n\
-         clean {clean}\nfirst_seq {seq}\nfloor_zxid 0x0\n"
+         clean {clean}\nfirst_seq {seq}\nfloor_zxid 0x{floor:x}\n"
     );
     sign_manifest(body.as_bytes())
 }
