@@ -192,7 +192,8 @@ impl GroupCommit {
         let zxid = match record.zxid {
             Some(zxid) => zxid,
             None if by_zxid && last.epoch() < self.epoch => {
-                let epoch = u32::try_from(self.epoch.get()).expect("checked when the epoch was set");
+                // What is advanced to fits; what was read from a damaged or foreign log may not.
+                let epoch = u32::try_from(self.epoch.get()).map_err(|_| beyond_numbering(self.epoch))?;
                 Zxid::from_parts(epoch, 1)
             }
             None if by_zxid => last.next_in_epoch()?,
@@ -317,6 +318,12 @@ impl GroupCommit {
 /// Room for a group of `bytes`, wherever it lands: padded to the largest block.
 pub(super) fn padded(bytes: usize) -> usize {
     bytes.next_multiple_of(usize::try_from(limits::BLOCK_BYTES_MAX).expect("64 KiB"))
+}
+
+#[cold]
+fn beyond_numbering(epoch: Epoch) -> Error {
+    let why = format!("epoch {epoch} does not fit the 32 bits that a zxid has for it");
+    Error::new(ErrorKind::CounterExhausted, "epoch_exhausted", why)
 }
 
 #[cold]
