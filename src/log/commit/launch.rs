@@ -90,7 +90,7 @@ impl GroupCommit {
             last_zxid: last,
             claims: header.durable_zxid,
             records: group.count,
-            parts_left: 1 + u8::from(rolled.is_some()),
+            parts_left: 1 + u8::from(rolled.is_some() && !crate::planted("acknowledged_before_seal")),
             started_ns: now_ns,
         });
         let write = self.write(self.forming_batch * 2, self.active.file.clone(), offset, buffer);
@@ -129,6 +129,14 @@ impl GroupCommit {
         self.flights.back().map_or(self.durable, |f| f.last_zxid)
     }
 
+    /// What a group's header claims to be durable: what is known so by now, and not a record more.
+    fn claimed_zxid(&self) -> Zxid {
+        if crate::planted("claims_nothing") {
+            return Zxid::ZERO;
+        }
+        if crate::planted("claims_what_is_logged") { self.launched_zxid() } else { self.durable }
+    }
+
     /// The header of an empty group here and now: what comes before it, and how far the log is durable.
     fn header_at(&self, seq: u64, offset: u64) -> GroupHeader {
         let last = self.launched_zxid();
@@ -141,7 +149,7 @@ impl GroupCommit {
             first_zxid: last,
             last_zxid: last,
             prev_zxid: last,
-            durable_zxid: self.durable,
+            durable_zxid: self.claimed_zxid(),
             epoch: self.epoch,
             time_max_before_ms: self.launched_time_max_ms,
             body_check: 0,
