@@ -47,6 +47,7 @@ pub(crate) struct Preparation {
     file: Option<Arc<dyn File>>,
     zeros: Buffer,
     filled: u64,
+    renamed: bool,
 }
 
 impl Preparation {
@@ -69,7 +70,15 @@ impl Preparation {
         let piece = PIECE.min(usize::try_from(header.capacity).unwrap_or(PIECE));
         let mut zeros = Buffer::with_capacity(piece);
         zeros.resize_zeroed(piece);
-        Preparation { disk: disk.clone(), header, direct: plan.direct, file: None, zeros, filled: 0 }
+        Preparation {
+            disk: disk.clone(),
+            header,
+            direct: plan.direct,
+            file: None,
+            zeros,
+            filled: 0,
+            renamed: false,
+        }
     }
 
     /// Does the next piece of work. Returns the segment once it is ready. A full disk turns the rest into a
@@ -77,7 +86,11 @@ impl Preparation {
     pub(crate) fn step(&mut self) -> Result<Option<ActiveSegment>> {
         let done = self.try_step();
         match done {
-            Err(e) if e.kind() == ErrorKind::NoSpace && self.header.fill != SegmentFill::Growing => {
+            Err(e)
+                if e.kind() == ErrorKind::NoSpace
+                    && self.header.fill != SegmentFill::Growing
+                    && !self.renamed =>
+            {
                 self.discard()?;
                 self.header.fill = SegmentFill::Growing;
                 Ok(None)
@@ -98,6 +111,12 @@ impl Preparation {
     /// The bytes that the last step wrote, for pacing.
     pub(crate) fn piece_bytes(&self) -> u64 {
         if self.header.fill == SegmentFill::Zeroed { self.zeros.len() as u64 } else { 0 }
+    }
+
+    /// Whether it has failed after the segment got its name: a failed directory sync says nothing of what the
+    /// directory holds, and trying again under the same name would prove nothing.
+    pub(crate) fn is_name_unsure(&self) -> bool {
+        self.renamed
     }
 
     fn try_step(&mut self) -> Result<Option<ActiveSegment>> {
@@ -135,16 +154,19 @@ impl Preparation {
         }
     }
 
-    fn name_it(&self, file: &dyn File) -> Result<ActiveSegment> {
+    fn name_it(&mut self, file: &dyn File) -> Result<ActiveSegment> {
         let (temp, name) = (segment_temp_name(self.header.seq), segment_name(self.header.seq));
         let wrap = |e| Error::io("prepare a segment", e).in_file(&temp);
         let page = self.header.encode();
         let mut buffer = Buffer::with_capacity(page.len());
         buffer.extend(&page);
         file.write_all_at(0, buffer.as_slice()).map_err(wrap)?;
-        file.sync().map_err(wrap)?;
+        if !crate::planted("segment_named_unsynced") {
+            file.sync().map_err(wrap)?;
+        }
         self.check_name_is_free(&name)?;
         self.disk.rename(&temp, &name).map_err(wrap)?;
+        self.renamed = true;
         sync_dir(self.disk.as_ref())?;
         let file = self
             .disk

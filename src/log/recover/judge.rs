@@ -50,6 +50,11 @@ pub(crate) fn judge(survey: &Survey, manifest: &Manifest) -> Result<Judgement> {
         match decide(&facts) {
             Verdict::NextSegment => walk.pass(scan.expect("a whole segment is there")),
             Verdict::Continue => return Ok(walk.end_in_place(scan.expect("a clean end is in a file"))),
+            Verdict::CutHere
+                if crate::planted("unclean_in_place") && scan.is_some_and(|s| s.header.is_ok()) =>
+            {
+                return Ok(walk.end_in_place(scan.expect("just seen")));
+            }
             Verdict::CutHere => return Ok(walk.end_by_cut(scan, facts.later)),
             Verdict::Refuse(code) => return Err(walk.refuse(code, scan)),
             Verdict::Impossible => {

@@ -53,11 +53,15 @@ pub(crate) fn truncate(
     let directory = LogDirectory::new(disk.clone(), judged.manifest.clone());
     let cut = Cut { seq: segment.header.seq, last_zxid, next_seq };
     let manifest = directory.commit(|m| {
-        m.durable_zxid = last_zxid;
+        if !crate::planted("truncate_keeps_durable") {
+            m.durable_zxid = last_zxid;
+        }
         m.epoch = judged.epoch;
         m.clean = true;
         m.cuts.retain(|c| c.seq < cut.seq);
-        m.cuts.push(cut);
+        if !crate::planted("truncate_keeps_tail") {
+            m.cuts.push(cut);
+        }
     })?;
     for later in &judged.segments[keep + 1..] {
         let name = segment_name(later.header.seq);
