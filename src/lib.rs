@@ -3,6 +3,7 @@
 
 mod base;
 mod format;
+pub mod inspect;
 mod io;
 mod log;
 
@@ -14,8 +15,9 @@ pub use format::{DatabaseId, Numbering, SegmentFill};
 pub use io::sim;
 pub use io::{Backend, BackendChoice, BackendInfo, WriteMode};
 pub use log::{
-    AppendTicket, CutReport, Gather, GroupPolicy, Health, Log, LogOptions, LogPin, LogReader, LogStats, PurgeReport,
-    Record, RecoveryReport, Retention, TailState, TruncateReport,
+    AppendTicket, CutReport, Execution, Gather, GroupPolicy, Health, Log, LogOptions, LogPin, LogReader, LogStats,
+    Loss, ManifestRepair, PurgeReport, Record, RecoveryReport, Retention, SalvageOptions, SalvageReport, TailState,
+    TruncateReport, salvage, truncate_dir,
 };
 
 use base::planted::planted;

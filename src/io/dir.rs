@@ -23,6 +23,22 @@ pub(crate) fn open_dir(path: &Path, choice: BackendChoice) -> io::Result<Arc<dyn
     Ok(Arc::new(Directory::open(path, choice, try_io_uring)?))
 }
 
+/// Opens the directory at `path` for those who only look: nothing is tried out in it, not even with a file
+/// that has no name, so it works where nothing may be written.
+pub(crate) fn open_dir_to_read(path: &Path) -> io::Result<Arc<dyn Disk>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let fd = retry_on_intr(|| fs::open(path, flags, Mode::empty()))?;
+    let info = BackendInfo {
+        backend: Backend::Threads,
+        refused: None,
+        direct: false,
+        direct_align_bytes: 4096,
+        physical_block_bytes: 4096,
+    };
+    let choice = BackendChoice::Threads;
+    Ok(Arc::new(Directory { path: path.to_owned(), fd, info, choice, direct_align: None, locks: Mutex::default() }))
+}
+
 /// The directory, held open: what happens to its path later does not matter.
 #[derive(Debug)]
 struct Directory {

@@ -25,5 +25,5 @@ pub use contract::{Backend, BackendChoice, BackendInfo, WriteMode};
 pub(crate) use contract::{
     Completion, DirEntry, Disk, Durability, EntryKind, File, Lock, OpenMode, QUEUE_DEPTH, Queue, WriteOp,
 };
-pub(crate) use dir::open_dir;
+pub(crate) use dir::{open_dir, open_dir_to_read};
 pub(crate) use wait_word::WaitWord;

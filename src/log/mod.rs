@@ -3,14 +3,14 @@
 //! Payloads are opaque: nothing here knows of trees or transactions.
 
 mod commit;
-mod directory;
+pub(crate) mod directory;
 mod engine;
 mod handle;
 mod options;
 mod prepare;
-mod read;
-mod recover;
-mod retain;
+pub(crate) mod read;
+pub(crate) mod recover;
+pub(crate) mod retain;
 mod segments;
 mod stats;
 mod ticket;
@@ -20,6 +20,9 @@ pub use handle::Log;
 pub use options::{Gather, GroupPolicy, LogOptions};
 pub use read::{LogReader, Record};
 pub use recover::{CutReport, RecoveryReport, TailState};
-pub use retain::{LogPin, PurgeReport, Retention, TruncateReport};
+pub use retain::{
+    Execution, LogPin, Loss, ManifestRepair, PurgeReport, Retention, SalvageOptions, SalvageReport, TruncateReport,
+    salvage, truncate_dir,
+};
 pub use stats::{Health, LogStats};
 pub use ticket::AppendTicket;

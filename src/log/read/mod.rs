@@ -10,5 +10,5 @@ pub(crate) use each::each_record;
 pub(crate) use group::{BadGroup, GroupTotals, Records, verify_group};
 pub use reader::{LogReader, Record};
 pub(crate) use reader::not_in_log;
-pub(crate) use scan::{Beyond, SegmentScan, Stop, StopKind, is_blank_file, scan_segment};
+pub(crate) use scan::{Beyond, SegmentScan, Stop, StopKind, check_owner, is_blank_file, scan_segment};
 pub(crate) use window::Window;

@@ -131,7 +131,8 @@ pub(crate) fn scan_segment(
     Ok(scan)
 }
 
-fn check_owner(header: SegmentHeader, seq: u64, database_id: DatabaseId) -> Result<SegmentHeader> {
+/// Whether a header is the one that the file's name and the log's identity ask for.
+pub(crate) fn check_owner(header: SegmentHeader, seq: u64, database_id: DatabaseId) -> Result<SegmentHeader> {
     if header.database_id != database_id {
         return Err(Error::new(
             ErrorKind::WrongOwner,

@@ -6,7 +6,7 @@ use crate::log::commit::RetiredSegment;
 use crate::log::read::{SegmentScan, StopKind};
 
 /// What the log is, as far as its files tell.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Judgement {
     pub(crate) manifest: Manifest,
     /// The segments of the log, oldest first. The last one is where the log ends.
@@ -35,8 +35,26 @@ pub(crate) enum Ending {
     },
 }
 
+/// Why a log is refused, and what of it stands before the damage.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) error: Error,
+    /// The valid log up to the damage. Its `ending` says nothing.
+    pub(crate) kept: Judgement,
+    /// The last record that is known to be lost with everything behind the damage.
+    pub(crate) lost_until: Zxid,
+}
+
 /// Walks the segments from the oldest on, and decides by the table where the log ends, or that it is damaged.
 pub(crate) fn judge(survey: &Survey, manifest: &Manifest) -> Result<Judgement> {
+    judge_or_keep(survey, manifest).map_err(|refusal| refusal.error)
+}
+
+/// The same, for those who go on from what stands before the damage.
+pub(crate) fn judge_or_keep(
+    survey: &Survey,
+    manifest: &Manifest,
+) -> std::result::Result<Judgement, Box<Refusal>> {
     let mut walk = Walk { survey, manifest, out: Judgement::start(manifest), seq: manifest.first_seq };
     loop {
         let scan = survey.segments.get(&walk.seq);
@@ -45,10 +63,15 @@ pub(crate) fn judge(survey: &Survey, manifest: &Manifest) -> Result<Judgement> {
             Verdict::NextSegment => walk.pass(scan.expect("a whole segment is there")),
             Verdict::Continue => return Ok(walk.end_in_place(scan.expect("a clean end is in a file"))),
             Verdict::CutHere => return Ok(walk.end_by_cut(scan, facts.later)),
-            Verdict::Refuse(code) => return Err(walk.refuse(code, scan)),
+            Verdict::Refuse(code) => {
+                let error = walk.refuse(code, scan);
+                return Err(walk.keep(scan, error));
+            }
             Verdict::Impossible => {
-                return Err(Error::corrupt("log_damaged", format!("what was found contradicts itself: {facts:?}"))
-                    .in_file(&segment_name(walk.seq)));
+                let error =
+                    Error::corrupt("log_damaged", format!("what was found contradicts itself: {facts:?}"));
+                let error = error.in_file(&segment_name(walk.seq));
+                return Err(walk.keep(scan, error));
             }
         }
     }
@@ -168,6 +191,16 @@ impl Walk<'_> {
         self.out
     }
 
+    /// What stands before the damage: the valid groups of this segment too, if they follow the last one.
+    fn keep(mut self, scan: Option<&SegmentScan>, error: Error) -> Box<Refusal> {
+        let lost_until = self.lost_until(self.last_with(scan));
+        let follows = |s: &&SegmentScan| s.floor_zxid.is_none_or(|floor| floor == self.out.last_zxid);
+        if let Some(scan) = scan.filter(|s| s.header.is_ok()).filter(follows) {
+            self.take(scan);
+        }
+        Box::new(Refusal { error, kept: self.out, lost_until })
+    }
+
     fn refuse(&self, code: &'static str, scan: Option<&SegmentScan>) -> Error {
         let name = segment_name(self.seq);
         let last = self.last_with(scan);
@@ -185,7 +218,10 @@ impl Walk<'_> {
         };
         let what = match (code, scan.stop.bad) {
             ("segment_short", _) => {
-                format!("the segment was written through to {} bytes and has {}", header.capacity, scan.file_len)
+                format!(
+                    "the segment was written through to {} bytes and has {}",
+                    header.capacity, scan.file_len
+                )
             }
             ("group_misplaced", _) => format!("a valid group stands here that does not follow {last}"),
             (_, Some(bad)) => format!("bytes that were durable have changed ({})", bad.code),

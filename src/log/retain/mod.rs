@@ -2,7 +2,10 @@
 
 mod pin;
 mod purge;
+mod rebuild;
 mod retention;
+mod salvage;
+mod salvage_report;
 mod truncate;
 
 pub use pin::LogPin;
@@ -10,5 +13,8 @@ pub(crate) use pin::{Pin, Pins};
 pub use purge::PurgeReport;
 pub(crate) use purge::purge;
 pub use retention::Retention;
-pub use truncate::TruncateReport;
-pub(crate) use truncate::truncate;
+pub(crate) use rebuild::{Rebuilt, rebuild};
+pub use salvage::{SalvageOptions, salvage};
+pub use salvage_report::{Loss, ManifestRepair, SalvageReport};
+pub(crate) use truncate::truncate_on;
+pub use truncate::{Execution, TruncateReport, truncate_dir};
