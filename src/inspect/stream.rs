@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::damage::Damage;
 use super::state::{read_manifest_state, read_state};
 use super::walk::{Step, Until, Walk, after};
-use super::{Progress, Selection};
+use super::{Progress, Selection, Verdict};
 use crate::base::{Epoch, Error, Result, Zxid, limits};
 use crate::format::{
-    DatabaseId, GROUP_HEADER_BYTES, GroupHeader, Manifest, Name, SegmentHeader, segment_name,
+    DatabaseId, GROUP_HEADER_BYTES, GroupHeader, MANIFEST_NAME, Manifest, Name, SegmentHeader, segment_name,
 };
 use crate::io::{Disk, File};
 use crate::log::directory::open_segment;
@@ -62,6 +62,8 @@ pub struct RecordStream {
     group: Option<(GroupHeader, Records)>,
     /// The last record of what was read, where it is known.
     last: Option<Zxid>,
+    /// What is wrong with the manifest, to be told first.
+    pending: Option<Damage>,
     /// Whether damage was looked at with the whole log in view: it tells damage from a torn end.
     judged: bool,
     over: bool,
@@ -80,6 +82,7 @@ impl RecordStream {
             walk: None,
             group: None,
             last: None,
+            pending: None,
             judged: false,
             over: false,
             done_bytes: 0,
@@ -123,6 +126,16 @@ impl RecordStream {
             // Without its manifest, the segments themselves say what the log must have been.
             let state = read_state(&self.disk, &mut |_| {})?;
             self.judged = true;
+            if let Verdict::Refused(error) = &state.verdict {
+                self.pending = Some(Damage {
+                    file: error.at().file.clone().unwrap_or_else(|| MANIFEST_NAME.into()),
+                    code: error.code(),
+                    offset: 0,
+                    end_offset: None,
+                    first_zxid: None,
+                    last_zxid: None,
+                });
+            }
             self.manifest.clone_from(&state.effective);
             state.log_segments().into_iter().map(|seq| (seq, state.survey.segments[&seq].file_len)).collect()
         };
@@ -161,6 +174,9 @@ impl RecordStream {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if something cannot be read.
     pub fn next_item(&mut self) -> Result<Option<Item<'_>>> {
+        if let Some(damage) = self.pending.take() {
+            return Ok(Some(Item::Damage(damage)));
+        }
         loop {
             if let Some(found) = self.next_in_group()? {
                 let (group, offset, len, zxid, time_ms) = found;

@@ -1,3 +1,4 @@
 //! All integration tests, as modules of one binary.
 
+mod recovery_codes;
 mod tidy;

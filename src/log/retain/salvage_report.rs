@@ -64,11 +64,6 @@ impl SalvageReport {
     pub fn is_needed(&self) -> bool {
         self.damage.is_some()
     }
-
-    /// How many zxids are lost: from the one after the last record to the last that is known.
-    pub fn lost_zxids(&self) -> u64 {
-        self.was_zxid.get().saturating_sub(self.last_zxid.get())
-    }
 }
 
 impl fmt::Display for SalvageReport {
