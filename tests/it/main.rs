@@ -10,4 +10,5 @@ mod faults2;
 mod fuzz_replay;
 mod golden;
 mod kill_loop;
+mod recovery_codes;
 mod tidy;
