@@ -8,7 +8,7 @@ use crate::io::{BackendInfo, Disk, Lock, open_dir};
 use crate::log::commit::Incoming;
 use crate::log::engine::{Patience, Shared, StartOptions, Threads};
 use crate::log::options::LogOptions;
-use crate::log::read::{Damage, LogReader, Record, not_in_log, verify};
+use crate::log::read::{Damage, LogReader, Record, verify};
 use crate::log::recover::{Opened, RecoveryReport, create, judge, open_recovered, survey};
 use crate::log::retain::{
     Execution, LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate_on,
