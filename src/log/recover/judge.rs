@@ -65,7 +65,7 @@ pub(crate) fn judge_or_keep(
     loop {
         let scan = survey.segments.get(&walk.seq);
         let facts = walk.facts(scan);
-        match decide(&facts) {
+        match decide(facts) {
             Verdict::NextSegment => walk.pass(scan.expect("a whole segment is there")),
             Verdict::Continue => return Ok(walk.end_in_place(scan.expect("a clean end is in a file"))),
             Verdict::CutHere
