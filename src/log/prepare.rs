@@ -47,6 +47,8 @@ pub(crate) struct Preparation {
     file: Option<Arc<dyn File>>,
     zeros: Buffer,
     filled: u64,
+    /// It has its name, as far as can be seen. Whether the name is durable is another matter.
+    named: bool,
 }
 
 impl Preparation {
@@ -69,7 +71,15 @@ impl Preparation {
         let piece = PIECE.min(usize::try_from(header.capacity).unwrap_or(PIECE));
         let mut zeros = Buffer::with_capacity(piece);
         zeros.resize_zeroed(piece);
-        Preparation { disk: disk.clone(), header, direct: plan.direct, file: None, zeros, filled: 0 }
+        Preparation {
+            disk: disk.clone(),
+            header,
+            direct: plan.direct,
+            file: None,
+            zeros,
+            filled: 0,
+            named: false,
+        }
     }
 
     /// Does the next piece of work. Returns the segment once it is ready. A full disk turns the rest into a
@@ -77,7 +87,11 @@ impl Preparation {
     pub(crate) fn step(&mut self) -> Result<Option<ActiveSegment>> {
         let done = self.try_step();
         match done {
-            Err(e) if e.kind() == ErrorKind::NoSpace && self.header.fill != SegmentFill::Growing => {
+            Err(e)
+                if e.kind() == ErrorKind::NoSpace
+                    && self.header.fill != SegmentFill::Growing
+                    && !self.named =>
+            {
                 self.discard()?;
                 self.header.fill = SegmentFill::Growing;
                 Ok(None)
@@ -88,6 +102,12 @@ impl Preparation {
             }
             done => done,
         }
+    }
+
+    /// Whether a failure leaves in doubt which names are durable: the directory could not be synced. Another
+    /// sync would report success and prove nothing, as with a file.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.named
     }
 
     /// How much of the work is done, in thousandths.
@@ -135,7 +155,7 @@ impl Preparation {
         }
     }
 
-    fn name_it(&self, file: &dyn File) -> Result<ActiveSegment> {
+    fn name_it(&mut self, file: &dyn File) -> Result<ActiveSegment> {
         let (temp, name) = (segment_temp_name(self.header.seq), segment_name(self.header.seq));
         let wrap = |e| Error::io("prepare a segment", e).in_file(&temp);
         let page = self.header.encode();
@@ -145,6 +165,7 @@ impl Preparation {
         file.sync().map_err(wrap)?;
         self.check_name_is_free(&name)?;
         self.disk.rename(&temp, &name).map_err(wrap)?;
+        self.named = true;
         sync_dir(self.disk.as_ref())?;
         let file = self
             .disk

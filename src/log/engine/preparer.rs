@@ -24,16 +24,16 @@ impl Shared {
                 }
             };
             let failed = outcome.is_err();
-            let mut inner = self.inner.lock();
-            self.prepared(&mut inner, outcome);
+            self.prepared(&preparation, outcome);
             if failed {
-                self.prepare.wait_for(&mut inner, RETRY);
+                self.prepare.wait_for(&mut self.inner.lock(), RETRY);
             }
         }
     }
 
     /// Takes in how a preparation ended: the part that the simulator runs as well.
-    pub(crate) fn prepared(&self, inner: &mut Inner, outcome: Result<ActiveSegment>) {
+    pub(crate) fn prepared(&self, preparation: &Preparation, outcome: Result<ActiveSegment>) {
+        let mut inner = self.inner.lock();
         match outcome {
             Ok(segment) => {
                 inner.next_seq += 1;
@@ -42,7 +42,12 @@ impl Shared {
             }
             Err(error) => {
                 inner.stats.prepare_failed();
-                inner.prepare_failure = Some(error);
+                if preparation.is_in_doubt() {
+                    drop(inner);
+                    self.fail(error);
+                } else {
+                    inner.prepare_failure = Some(error);
+                }
             }
         }
         self.room.notify_all();

@@ -164,8 +164,8 @@ impl Process {
             drop(inner);
             match preparation.step() {
                 Ok(None) => p.preparation = Some(preparation),
-                Ok(Some(segment)) => p.shared.prepared(&mut p.shared.inner(), Ok(segment)),
-                Err(error) => p.shared.prepared(&mut p.shared.inner(), Err(error)),
+                Ok(Some(segment)) => p.shared.prepared(&preparation, Ok(segment)),
+                Err(error) => p.shared.prepared(&preparation, Err(error)),
             }
             true
         })
