@@ -47,6 +47,7 @@
 
 mod base;
 mod format;
+pub mod inspect;
 mod io;
 mod log;
 
@@ -60,9 +61,10 @@ pub use io::{Backend, BackendChoice, BackendInfo, WriteMode};
 #[cfg(any(test, feature = "sim"))]
 pub use log::repair_record_sim;
 pub use log::{
-    AppendTicket, CutReport, Damage, Gather, GroupPolicy, Health, Log, LogOptions, LogPin, LogReader,
-    LogStats, LogView, PurgeReport, Record, RecoveryReport, RepairReport, Retention, TailState,
-    TruncateReport, ViewReader, repair_record,
+    AppendTicket, CutReport, Damage, Execution, Gather, GroupPolicy, Health, Log, LogOptions, LogPin,
+    LogReader, LogStats, LogView, Loss, ManifestRepair, PurgeReport, Record, RecoveryReport, RepairReport,
+    Retention, SalvageOptions, SalvageReport, TailState, TruncateReport, ViewReader, repair_record, salvage,
+    truncate_dir,
 };
 
 use base::planted::planted;

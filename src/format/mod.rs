@@ -14,8 +14,8 @@ pub(crate) use group_header::{GROUP_HEADER_BYTES, GroupHeader, GroupKind};
 pub use manifest::Numbering;
 pub(crate) use manifest::{Cut, Manifest};
 pub(crate) use name::{
-    LOCK_NAME, MANIFEST_NAME, MANIFEST_TEMP_NAME, Name, RESERVE_NAME, aside_name, segment_name,
-    segment_temp_name,
+    LOCK_NAME, MANIFEST_NAME, MANIFEST_TEMP_NAME, Name, RESERVE_NAME, aside_name, aside_number,
+    damaged_manifest_name, segment_name, segment_temp_name,
 };
 pub(crate) use record_header::{RECORD_HEADER_BYTES, RecordHeader, frame_bytes};
 pub(crate) use seal::{IndexEntry, Seal};

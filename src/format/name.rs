@@ -8,6 +8,8 @@ pub(crate) const LOCK_NAME: &str = "LOCK";
 pub(crate) const MANIFEST_NAME: &str = "log.manifest";
 /// The manifest while it is being written.
 pub(crate) const MANIFEST_TEMP_NAME: &str = "log.manifest.tmp";
+/// What the name of a damaged manifest begins with, once it was put aside; a number follows.
+const DAMAGED_PREFIX: &str = "log.manifest.damaged-";
 /// Space kept back for the day the disk is full.
 pub(crate) const RESERVE_NAME: &str = "log.reserve";
 
@@ -24,6 +26,8 @@ pub(crate) enum Name {
     SegmentTemp(u64),
     /// A segment that was cut away and kept.
     Aside(u64),
+    /// A manifest that could not be read, kept by a salvage.
+    DamagedManifest,
     /// Not ours.
     Foreign,
 }
@@ -36,6 +40,7 @@ impl Name {
             MANIFEST_NAME => return Name::Manifest,
             MANIFEST_TEMP_NAME => return Name::ManifestTemp,
             RESERVE_NAME => return Name::Reserve,
+            _ if name.strip_prefix(DAMAGED_PREFIX).is_some_and(is_number) => return Name::DamagedManifest,
             _ => {}
         }
         let Some((digits, rest)) = name.split_at_checked(16) else { return Name::Foreign };
@@ -73,6 +78,20 @@ pub(crate) fn aside_name(seq: u64, by: u64) -> String {
     name
 }
 
+/// The name of the `n`th damaged manifest that was put aside.
+pub(crate) fn damaged_manifest_name(n: u64) -> String {
+    format!("{DAMAGED_PREFIX}{n}")
+}
+
+/// The number at the end of an aside's name: the version of the manifest that cut it away, or which damaged
+/// manifest it is. None for other names.
+pub(crate) fn aside_number(name: &str) -> Option<u64> {
+    match Name::parse(name) {
+        Name::Aside(_) | Name::DamagedManifest => name.rsplit('-').next()?.parse().ok(),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,7 +102,11 @@ mod tests {
             assert_eq!(Name::parse(&segment_name(seq)), Name::Segment(seq));
             assert_eq!(Name::parse(&segment_temp_name(seq)), Name::SegmentTemp(seq));
             assert_eq!(Name::parse(&aside_name(seq, 12)), Name::Aside(seq));
+            assert_eq!(aside_number(&aside_name(seq, 12)), Some(12));
+            assert_eq!(aside_number(&segment_name(seq)), None);
         }
+        assert_eq!(Name::parse(&damaged_manifest_name(7)), Name::DamagedManifest);
+        assert_eq!(aside_number(&damaged_manifest_name(7)), Some(7));
     }
 
     #[test]
@@ -108,6 +131,8 @@ mod tests {
             "0000000000000001.seg.cut-x",
             "0000000000000001.seg.tmp.tmp",
             "lock",
+            "log.manifest.damaged-",
+            "log.manifest.damaged-1x",
             "ééééééééééé.seg",
         ] {
             assert_eq!(Name::parse(name), Name::Foreign, "{name}");

@@ -8,9 +8,11 @@ use crate::io::{BackendInfo, Disk, Lock, open_dir};
 use crate::log::commit::Incoming;
 use crate::log::engine::{Patience, Shared, StartOptions, Threads};
 use crate::log::options::LogOptions;
-use crate::log::read::{Damage, LogReader, Record, not_in_log, verify};
+use crate::log::read::{Damage, LogReader, Record, verify};
 use crate::log::recover::{Opened, RecoveryReport, create, judge, open_recovered, survey};
-use crate::log::retain::{LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate};
+use crate::log::retain::{
+    Execution, LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate_on,
+};
 use crate::log::stats::{Health, LogStats};
 use crate::log::ticket::AppendTicket;
 
@@ -369,8 +371,5 @@ fn incoming<'a>(record: &Record<'a>) -> Incoming<'a> {
 
 /// Truncates the log of a directory that is locked and not open.
 pub(crate) fn truncate_locked(disk: &Arc<dyn Disk>, to: Zxid) -> Result<TruncateReport> {
-    let found = survey(disk)?;
-    let Some(manifest) = &found.manifest else { return Err(not_in_log(to, "there is no log here")) };
-    let judged = judge(&found, manifest)?;
-    truncate(disk, &judged, to, found.seq_max + 1).map(|(_, report)| report)
+    truncate_on(disk, to, Execution::Real)
 }

@@ -3,14 +3,14 @@
 //! Payloads are opaque: nothing here knows of trees or transactions.
 
 mod commit;
-mod directory;
+pub(crate) mod directory;
 mod engine;
 mod handle;
 mod options;
 mod prepare;
-mod read;
-mod recover;
-mod retain;
+pub(crate) mod read;
+pub(crate) mod recover;
+pub(crate) mod retain;
 mod segments;
 #[cfg(test)]
 mod simulation;
@@ -30,7 +30,10 @@ pub use read::{Damage, LogReader, Record};
 pub use recover::{CutReport, RecoveryReport, TailState};
 #[cfg(any(test, feature = "sim"))]
 pub use retain::repair_record_sim;
-pub use retain::{LogPin, PurgeReport, RepairReport, Retention, TruncateReport, repair_record};
+pub use retain::{
+    Execution, LogPin, Loss, ManifestRepair, PurgeReport, RepairReport, Retention, SalvageOptions,
+    SalvageReport, TruncateReport, repair_record, salvage, truncate_dir,
+};
 pub use stats::{Health, LogStats};
 pub use ticket::AppendTicket;
 pub use view::LogView;

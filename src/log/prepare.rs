@@ -47,8 +47,7 @@ pub(crate) struct Preparation {
     file: Option<Arc<dyn File>>,
     zeros: Buffer,
     filled: u64,
-    /// It has its name, as far as can be seen. Whether the name is durable is another matter.
-    named: bool,
+    renamed: bool,
 }
 
 impl Preparation {
@@ -78,7 +77,7 @@ impl Preparation {
             file: None,
             zeros,
             filled: 0,
-            named: false,
+            renamed: false,
         }
     }
 
@@ -90,7 +89,7 @@ impl Preparation {
             Err(e)
                 if e.kind() == ErrorKind::NoSpace
                     && self.header.fill != SegmentFill::Growing
-                    && !self.named =>
+                    && !self.renamed =>
             {
                 self.discard()?;
                 self.header.fill = SegmentFill::Growing;
@@ -104,12 +103,6 @@ impl Preparation {
         }
     }
 
-    /// Whether a failure leaves in doubt which names are durable: the directory could not be synced. Another
-    /// sync would report success and prove nothing, as with a file.
-    pub(crate) fn is_in_doubt(&self) -> bool {
-        self.named
-    }
-
     /// How much of the work is done, in thousandths.
     pub(crate) fn permille(&self) -> u64 {
         self.filled * 1000 / self.header.capacity
@@ -118,6 +111,12 @@ impl Preparation {
     /// The bytes that the last step wrote, for pacing.
     pub(crate) fn piece_bytes(&self) -> u64 {
         if self.header.fill == SegmentFill::Zeroed { self.zeros.len() as u64 } else { 0 }
+    }
+
+    /// Whether it has failed after the segment got its name: a failed directory sync says nothing of what the
+    /// directory holds, and trying again under the same name would prove nothing.
+    pub(crate) fn is_name_unsure(&self) -> bool {
+        self.renamed
     }
 
     fn try_step(&mut self) -> Result<Option<ActiveSegment>> {
@@ -162,10 +161,12 @@ impl Preparation {
         let mut buffer = Buffer::with_capacity(page.len());
         buffer.extend(&page);
         file.write_all_at(0, buffer.as_slice()).map_err(wrap)?;
-        file.sync().map_err(wrap)?;
+        if !crate::planted("segment_named_unsynced") {
+            file.sync().map_err(wrap)?;
+        }
         self.check_name_is_free(&name)?;
         self.disk.rename(&temp, &name).map_err(wrap)?;
-        self.named = true;
+        self.renamed = true;
         sync_dir(self.disk.as_ref())?;
         let file = self
             .disk

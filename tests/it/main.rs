@@ -6,6 +6,9 @@ mod allocations_per_append;
 mod faults;
 #[cfg(feature = "sim")]
 mod faults2;
+#[cfg(feature = "sim")]
+mod fuzz_replay;
 mod golden;
 mod kill_loop;
+mod recovery_codes;
 mod tidy;

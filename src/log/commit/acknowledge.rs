@@ -22,12 +22,21 @@ impl GroupCommit {
         if !is_seal {
             self.take_back(completion.buffer);
         }
-        if let Err(source) = completion.result {
+        if let Err(source) = completion.result
+            && !crate::planted("failed_write_ignored")
+        {
             self.fail(Error::io("write a group to the log", source));
         }
         let front = self.flights.front()?.batch;
+        let early = crate::planted("acknowledged_out_of_order") || crate::planted("acknowledged_before_seal");
+        if early && batch < front {
+            return None;
+        }
         let at = usize::try_from(batch - front).expect("few groups are under way");
         let flight = &mut self.flights[at];
+        if crate::planted("acknowledged_before_seal") && flight.parts_left == 0 {
+            return None;
+        }
         assert!(flight.batch == batch && flight.parts_left > 0, "each write is answered once");
         flight.parts_left -= 1;
         if self.failure.is_some() { None } else { self.acknowledge(now_ns) }
@@ -44,7 +53,9 @@ impl GroupCommit {
         let first_batch = self.flights.front()?.batch;
         let mut end_batch = first_batch;
         let mut records = 0;
-        while let Some(flight) = self.flights.front().filter(|f| f.parts_left == 0) {
+        while let Some(flight) =
+            self.flights.front().filter(|f| f.parts_left == 0 || crate::planted("acknowledged_out_of_order"))
+        {
             assert!(
                 flight.last_zxid >= self.durable && flight.last_zxid <= self.logged,
                 "the watermark rises"

@@ -92,7 +92,7 @@ impl GroupCommit {
             last_zxid: last,
             claims: header.durable_zxid,
             records: group.count,
-            parts_left: 1 + u8::from(rolled.is_some()),
+            parts_left: 1 + u8::from(rolled.is_some() && !crate::planted("acknowledged_before_seal")),
             started_ns: now_ns,
         });
         let write = self.write(self.forming_batch * 2, self.active.file.clone(), offset, buffer);
@@ -153,6 +153,12 @@ impl GroupCommit {
     /// What a group may claim to be durable. Where nothing is synced, that is what was durable at the start:
     /// a claim beyond it would turn the loss of a power cut into proof of damage.
     fn claim(&self) -> Zxid {
+        if crate::planted("claims_nothing") {
+            return Zxid::ZERO;
+        }
+        if crate::planted("claims_what_is_logged") {
+            return self.launched_zxid();
+        }
         if self.bounds.durability == Durability::None { self.proven } else { self.durable }
     }
 

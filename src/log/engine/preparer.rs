@@ -42,11 +42,10 @@ impl Shared {
             }
             Err(error) => {
                 inner.stats.prepare_failed();
-                if preparation.is_in_doubt() {
+                inner.prepare_failure = Some(error.clone());
+                if preparation.is_name_unsure() {
                     drop(inner);
                     self.fail(error);
-                } else {
-                    inner.prepare_failure = Some(error);
                 }
             }
         }

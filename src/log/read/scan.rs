@@ -147,7 +147,8 @@ fn gap_is_zero(file: &dyn File, window: &mut Window, end: u64) -> Result<bool> {
     Ok(gap == 0 || window.get(file, start, gap)?.is_none_or(is_zero))
 }
 
-fn check_owner(header: SegmentHeader, seq: u64, database_id: DatabaseId) -> Result<SegmentHeader> {
+/// Whether a header is the one that the file's name and the log's identity ask for.
+pub(crate) fn check_owner(header: SegmentHeader, seq: u64, database_id: DatabaseId) -> Result<SegmentHeader> {
     if header.database_id != database_id {
         return Err(Error::new(
             ErrorKind::WrongOwner,

@@ -154,12 +154,15 @@ fn prepare_at_any_rate(
 /// Records that the log is open and, after a crash, where it was cut.
 fn commit_opening(directory: &LogDirectory, judged: &Judgement, active_seq: u64) -> Result<Manifest> {
     directory.commit(|m| {
-        m.clean = false;
+        m.clean = m.clean && crate::planted("clean_mark_kept");
         m.durable_zxid = judged.last_zxid;
         m.epoch = judged.epoch;
         if let Ending::Cut { seq, .. } = judged.ending {
             m.cuts.retain(|c| c.seq < seq);
             if seq > 0 {
+                if crate::planted("cut_not_recorded") {
+                    return;
+                }
                 m.cuts.push(Cut { seq, last_zxid: judged.last_zxid, next_seq: active_seq });
             } else {
                 // Not even the first segment is usable, and nothing is lost by it: begin anew.
@@ -238,7 +241,8 @@ fn tidy(
         let name = segment_name(*seq);
         let purged = *seq < manifest.first_seq;
         let beyond = manifest.is_cut_away(*seq) || *seq > active.header.seq && Some(*seq) != kept_next;
-        if scan.is_blank() && (purged || beyond) || purged && scan.header.is_ok() {
+        let thrown = beyond && crate::planted("cut_segments_removed");
+        if scan.is_blank() && (purged || beyond) || purged && scan.header.is_ok() || thrown {
             remove_if_there(disk, &name)?;
             report.removed.push(name);
         } else if beyond {

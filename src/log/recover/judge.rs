@@ -8,7 +8,7 @@ use crate::log::commit::RetiredSegment;
 use crate::log::read::{SegmentScan, StopKind};
 
 /// What the log is, as far as its files tell.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Judgement {
     pub(crate) manifest: Manifest,
     /// The segments of the log, oldest first. The last one is where the log ends.
@@ -39,8 +39,26 @@ pub(crate) enum Ending {
     },
 }
 
+/// Why a log is refused, and what of it stands before the damage.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) error: Error,
+    /// The valid log up to the damage. Its `ending` says nothing.
+    pub(crate) kept: Judgement,
+    /// The last record that is known to be lost with everything behind the damage.
+    pub(crate) lost_until: Zxid,
+}
+
 /// Walks the segments from the oldest on, and decides by the table where the log ends, or that it is damaged.
 pub(crate) fn judge(survey: &Survey, manifest: &Manifest) -> Result<Judgement> {
+    judge_or_keep(survey, manifest).map_err(|refusal| refusal.error)
+}
+
+/// The same, for those who go on from what stands before the damage.
+pub(crate) fn judge_or_keep(
+    survey: &Survey,
+    manifest: &Manifest,
+) -> std::result::Result<Judgement, Box<Refusal>> {
     let out = Judgement::start(manifest);
     let mut walk =
         Walk { survey, manifest, later: Later::of_all(survey, manifest), out, seq: manifest.first_seq };
@@ -50,14 +68,21 @@ pub(crate) fn judge(survey: &Survey, manifest: &Manifest) -> Result<Judgement> {
         match decide(&facts) {
             Verdict::NextSegment => walk.pass(scan.expect("a whole segment is there")),
             Verdict::Continue => return Ok(walk.end_in_place(scan.expect("a clean end is in a file"))),
+            Verdict::CutHere
+                if crate::planted("unclean_in_place") && scan.is_some_and(|s| s.header.is_ok()) =>
+            {
+                return Ok(walk.end_in_place(scan.expect("just seen")));
+            }
             Verdict::CutHere => return Ok(walk.end_by_cut(scan, facts.later)),
-            Verdict::Refuse(code) => return Err(walk.refuse(code, scan)),
+            Verdict::Refuse(code) => {
+                let error = walk.refuse(code, scan);
+                return Err(walk.keep(scan, error));
+            }
             Verdict::Impossible => {
-                return Err(Error::corrupt(
-                    "log_damaged",
-                    format!("what was found contradicts itself: {facts:?}"),
-                )
-                .in_file(&segment_name(walk.seq)));
+                let error =
+                    Error::corrupt("log_damaged", format!("what was found contradicts itself: {facts:?}"));
+                let error = error.in_file(&segment_name(walk.seq));
+                return Err(walk.keep(scan, error));
             }
         }
     }
@@ -202,6 +227,16 @@ impl Walk<'_> {
         let torn_bytes = scan.map_or(0, |s| s.file_len);
         self.out.ending = Ending::Cut { seq, offset, torn_bytes, later: scan.is_some() };
         self.out
+    }
+
+    /// What stands before the damage: the valid groups of this segment too, if they follow the last one.
+    fn keep(mut self, scan: Option<&SegmentScan>, error: Error) -> Box<Refusal> {
+        let lost_until = self.lost_until(self.last_with(scan));
+        let follows = |s: &&SegmentScan| s.floor_zxid.is_none_or(|floor| floor == self.out.last_zxid);
+        if let Some(scan) = scan.filter(|s| s.header.is_ok()).filter(follows) {
+            self.take(scan);
+        }
+        Box::new(Refusal { error, kept: self.out, lost_until })
     }
 
     fn refuse(&self, code: &'static str, scan: Option<&SegmentScan>) -> Error {

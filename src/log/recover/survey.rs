@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::scan_all::scan_all;
 use crate::base::{Error, Result, limits};
 use crate::format::{Manifest, Name, segment_name};
-use crate::io::{Disk, EntryKind};
+use crate::io::{DirEntry, Disk, EntryKind};
 use crate::log::directory::{open_segment, read_manifest};
 use crate::log::read::{SegmentScan, is_blank_file};
 
@@ -19,7 +19,7 @@ pub(crate) struct Survey {
     pub(crate) nameless: Vec<u64>,
     /// Segments that were being prepared.
     pub(crate) segment_temps: Vec<u64>,
-    /// Segments that were cut away and kept.
+    /// Segments that were cut away and kept, and damaged manifests.
     pub(crate) asides: Vec<String>,
     /// Names that are not ours; never read, never changed.
     pub(crate) foreign: Vec<String>,
@@ -30,8 +30,22 @@ pub(crate) struct Survey {
 /// Reads a directory.
 pub(crate) fn survey(disk: &Arc<dyn Disk>) -> Result<Survey> {
     let entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
+    let (mut survey, found) = sort_names(entries)?;
+    survey.manifest = read_manifest(disk.as_ref())?;
+    if let Some(manifest) = &survey.manifest {
+        survey.segments = scan_all(disk, manifest, &found)?;
+    } else {
+        found.iter().try_for_each(|(seq, _)| refuse_without_manifest(disk, *seq))?;
+        survey.nameless = found.iter().map(|(seq, _)| *seq).collect();
+    }
+    Ok(survey)
+}
+
+/// Sorts the names of a directory by what they are, with no file opened yet; the segments come by themselves,
+/// with their lengths, in the order of their numbers.
+pub(crate) fn sort_names(entries: Vec<DirEntry>) -> Result<(Survey, Vec<(u64, u64)>)> {
     let mut survey = Survey {
-        manifest: read_manifest(disk.as_ref())?,
+        manifest: None,
         segments: BTreeMap::new(),
         nameless: Vec::new(),
         segment_temps: Vec::new(),
@@ -57,7 +71,7 @@ pub(crate) fn survey(disk: &Arc<dyn Disk>) -> Result<Survey> {
             }
             Name::Segment(seq) => found.push((seq, entry.len)),
             Name::SegmentTemp(seq) => survey.segment_temps.push(seq),
-            Name::Aside(_) => survey.asides.push(entry.name),
+            Name::Aside(_) | Name::DamagedManifest => survey.asides.push(entry.name),
             Name::Foreign => survey.foreign.push(entry.name),
             Name::Lock | Name::Manifest | Name::ManifestTemp | Name::Reserve => {}
         }
@@ -65,13 +79,7 @@ pub(crate) fn survey(disk: &Arc<dyn Disk>) -> Result<Survey> {
     survey.foreign.sort();
     survey.asides.sort();
     found.sort_unstable();
-    if let Some(manifest) = &survey.manifest {
-        survey.segments = scan_all(disk, manifest, &found)?;
-    } else {
-        found.iter().try_for_each(|(seq, _)| refuse_without_manifest(disk, *seq))?;
-        survey.nameless = found.iter().map(|(seq, _)| *seq).collect();
-    }
-    Ok(survey)
+    Ok((survey, found))
 }
 
 /// Segments without a manifest: the leftovers of a creation that was interrupted hold nothing; anything else

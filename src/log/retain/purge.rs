@@ -49,7 +49,9 @@ pub(crate) fn purge(shared: &Shared, through: Zxid, retention: &Retention) -> Re
     }
     let committed = shared.directory.commit(|m| {
         m.first_seq = first_seq;
-        m.floor_zxid = floor_zxid;
+        if !crate::planted("purge_keeps_floor") {
+            m.floor_zxid = floor_zxid;
+        }
         m.cuts.retain(|c| c.seq >= first_seq);
     });
     if let Err(error) = committed {

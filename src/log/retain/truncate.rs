@@ -1,11 +1,14 @@
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{Error, Result, Zxid};
 use crate::format::{Cut, Manifest, aside_name, segment_name};
-use crate::io::Disk;
+use crate::io::{BackendChoice, Disk, OpenMode, open_dir, open_dir_to_read};
+use crate::log::commit::RetiredSegment;
 use crate::log::directory::{LogDirectory, open_segment, sync_dir};
+use crate::log::handle::take_lock;
 use crate::log::read::{each_record, not_in_log};
-use crate::log::recover::Judgement;
+use crate::log::recover::{Judgement, judge, survey};
 
 /// What a truncation cut off, and where it is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -23,15 +26,55 @@ pub struct TruncateReport {
     pub shortened: Option<String>,
 }
 
+/// Whether something is done, or only told.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Execution {
+    /// Take no lock, change nothing, tell what would be done.
+    DryRun,
+    /// Do it.
+    Real,
+}
+
+/// Cuts everything after `to` off the log in `dir`, which nobody has open: for tools. A server that has the
+/// log open uses [`Log::truncate`](crate::Log::truncate).
+///
+/// # Errors
+/// [`ErrorKind::NotInLog`](crate::ErrorKind::NotInLog) if there is no log, or if `to` lies before its first
+/// record or after its last one; else as [`LogOptions::open`](crate::LogOptions::open). After any error of
+/// these kinds the log is as it was.
+pub fn truncate_dir(dir: impl AsRef<Path>, to: Zxid, execution: Execution) -> Result<TruncateReport> {
+    let dir = dir.as_ref();
+    let disk = match execution {
+        Execution::DryRun => open_dir_to_read(dir),
+        Execution::Real => open_dir(dir, BackendChoice::Threads),
+    };
+    let disk =
+        disk.map_err(|e| Error::io("open the log's directory", e).in_file(&dir.display().to_string()))?;
+    if execution == Execution::DryRun {
+        return truncate_on(&disk, to, execution);
+    }
+    let _lock = take_lock(disk.as_ref())?;
+    truncate_on(&disk, to, execution)
+}
+
+/// Truncates the log of a directory that is locked and not open.
+pub(crate) fn truncate_on(disk: &Arc<dyn Disk>, to: Zxid, execution: Execution) -> Result<TruncateReport> {
+    let found = survey(disk)?;
+    let Some(manifest) = &found.manifest else { return Err(not_in_log(to, "there is no log here")) };
+    let judged = judge(&found, manifest)?;
+    truncate(disk, &judged, to, found.seq_max + 1, execution).map(|(_, report)| report)
+}
+
 /// Cuts everything after `to` off a log that nobody is writing to.
 ///
 /// The new manifest is the truncation: before it nothing has happened, after it the log ends at `to`. Moving
 /// the files aside comes later and is made up for by the next open if it was interrupted.
-pub(crate) fn truncate(
+fn truncate(
     disk: &Arc<dyn Disk>,
     judged: &Judgement,
     to: Zxid,
     next_seq: u64,
+    execution: Execution,
 ) -> Result<(Manifest, TruncateReport)> {
     let floor = judged.manifest.floor_zxid;
     if to < floor {
@@ -41,32 +84,52 @@ pub(crate) fn truncate(
         return Err(not_in_log(to, "the log ends before it"));
     }
     let keep = judged.segments.iter().rposition(|s| s.floor_zxid < to).unwrap_or(0);
-    let segment = &judged.segments[keep];
+    let Some(segment) = judged.segments.get(keep) else {
+        return Err(not_in_log(to, "the log has no segment yet"));
+    };
     let last_zxid = last_at_or_before(disk, judged, keep, to)?;
-    let mut report = TruncateReport {
+    let aside = |later: &RetiredSegment| aside_name(later.header.seq, judged.manifest.version + 1);
+    let report = TruncateReport {
         last_zxid,
         was_zxid: judged.last_zxid,
         exact: last_zxid == to,
-        moved_aside: Vec::new(),
+        moved_aside: judged.segments[keep + 1..].iter().map(aside).collect(),
         shortened: Some(segment_name(segment.header.seq)),
     };
+    if execution == Execution::DryRun {
+        return Ok((judged.manifest.clone(), report));
+    }
+    sync_segments(disk.as_ref(), &judged.segments[..=keep])?;
     let directory = LogDirectory::new(disk.clone(), judged.manifest.clone());
     let cut = Cut { seq: segment.header.seq, last_zxid, next_seq };
     let manifest = directory.commit(|m| {
-        m.durable_zxid = last_zxid;
+        if !crate::planted("truncate_keeps_durable") {
+            m.durable_zxid = last_zxid;
+        }
         m.epoch = judged.epoch;
         m.clean = true;
         m.cuts.retain(|c| c.seq < cut.seq);
-        m.cuts.push(cut);
+        if !crate::planted("truncate_keeps_tail") {
+            m.cuts.push(cut);
+        }
     })?;
-    for later in &judged.segments[keep + 1..] {
+    for (later, aside) in judged.segments[keep + 1..].iter().zip(&report.moved_aside) {
         let name = segment_name(later.header.seq);
-        let aside = aside_name(later.header.seq, manifest.version);
-        disk.rename(&name, &aside).map_err(|e| Error::io("move a segment aside", e).in_file(&name))?;
-        report.moved_aside.push(aside);
+        disk.rename(&name, aside).map_err(|e| Error::io("move a segment aside", e).in_file(&name))?;
     }
     sync_dir(disk.as_ref())?;
     Ok((manifest, report))
+}
+
+/// Makes what was read durable before a manifest counts on it: after a crash of the process alone it may
+/// have been in a cache only.
+pub(super) fn sync_segments(disk: &dyn Disk, segments: &[RetiredSegment]) -> Result<()> {
+    for segment in segments {
+        let name = segment_name(segment.header.seq);
+        let wrap = |e| Error::io("sync a segment that stays", e).in_file(&name);
+        disk.open(&name, OpenMode::Write { direct: false }).and_then(|file| file.sync()).map_err(wrap)?;
+    }
+    Ok(())
 }
 
 /// The last record of segment `keep` that is not after `to`.

@@ -21,8 +21,17 @@ pub(super) fn crash_everywhere(fixed: &Fixed, seed: u64, random_images: u64) -> 
         kept.lock().push(published.lock().clone());
         true
     });
-    eprintln!("workload \"{}\", seed {seed}", fixed.name);
-    (fixed.run)(&mut world);
+    let told = |what: String, check: &mut dyn FnMut() -> u64| match catch_unwind(AssertUnwindSafe(check)) {
+        Ok(done) => done,
+        Err(panic) => {
+            eprintln!("workload \"{}\", seed {seed}, {what}", fixed.name);
+            std::panic::resume_unwind(panic)
+        }
+    };
+    told("while it ran".into(), &mut || {
+        (fixed.run)(&mut world);
+        1
+    });
     let moments = world.disk.take_moments();
     let models = std::mem::take(&mut *models.lock());
     assert_eq!(moments.len(), models.len(), "a model for each moment");
@@ -33,15 +42,8 @@ pub(super) fn crash_everywhere(fixed: &Fixed, seed: u64, random_images: u64) -> 
         for image in images.into_iter().chain(random) {
             let disk = moment.image(image);
             let mut dice = Random::from_seed(seed);
-            let check = || check_image(&disk, &world.setup, model, &mut dice);
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(check)) {
-                let (operation, side) = (moment.operation(), moment.side());
-                eprintln!(
-                    "workload \"{}\", seed {seed}, {side:?} operation {operation}, {image:?}",
-                    fixed.name
-                );
-                std::panic::resume_unwind(panic);
-            }
+            let what = format!("{:?} operation {}, {image:?}", moment.side(), moment.operation());
+            told(what, &mut || check_image(&disk, &world.setup, model, &mut dice));
             count += 1;
         }
     }

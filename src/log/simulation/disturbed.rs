@@ -92,11 +92,14 @@ impl World {
                 FaultOp::Read => self.pick(&[error, Effect::Interrupted]),
                 _ => error,
             };
+            self.remount_due |= op == FaultOp::SyncDir && effect == Effect::SyncFailsAndDropsPages;
             let suffix = self.pick(&["", ".seg", ".seg.tmp", ".tmp", "manifest"]);
             let name = if suffix.is_empty() { NamePattern::Any } else { NamePattern::Suffix(suffix.into()) };
             let nth = 1 + self.random.below(5);
             let times = if self.one_in(4) { 3 } else { 1 };
-            self.disk.inject(Fault::next(op, effect).on(name).nth(nth).times(times));
+            let fault = Fault::next(op, effect).on(name).nth(nth).times(times);
+            self.tell(&fault);
+            self.disk.inject(fault);
         }
     }
 

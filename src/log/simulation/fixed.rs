@@ -5,7 +5,7 @@ use crate::base::Random;
 use crate::format::{Numbering, SegmentFill};
 use crate::io::WriteMode;
 use crate::log::options::{Gather, GroupPolicy, LogOptions};
-use crate::sim::CrashImage;
+use crate::sim::{CrashImage, Effect, Fault, FaultOp, NamePattern};
 
 /// A workload: its name, and what it does. It starts on an empty disk.
 pub(super) struct Fixed {
@@ -26,6 +26,8 @@ pub(super) const FIXED: &[Fixed] = &[
     Fixed { name: "truncation at a segment's edge", run: truncate_at_edge },
     Fixed { name: "clean close and reopening", run: reopen },
     Fixed { name: "recovery", run: recovery },
+    Fixed { name: "seal that cannot be written", run: failed_seal },
+    Fixed { name: "group that cannot be written", run: failed_group },
     Fixed { name: "kill after failed syncs over a roll", run: failed_syncs },
 ];
 
@@ -172,9 +174,38 @@ fn recovery(w: &mut World) {
     w.open();
 }
 
+/// The write of a seal fails while the group behind it lands.
+fn failed_seal(w: &mut World) {
+    fail_writes(w, 6, Effect::EIO);
+}
+
+/// A group lands in part.
+fn failed_group(w: &mut World) {
+    fail_writes(w, 2, Effect::ShortThenError { bytes: 700, errno: 5 });
+}
+
+fn fail_writes(w: &mut World, groups: u64, effect: Effect) {
+    w.open();
+    w.prepare_all();
+    (0..groups).for_each(|_| one(w, 1, 600));
+    w.disturbed = true;
+    w.disk.inject(Fault::next(FaultOp::Write, effect).on(NamePattern::Suffix(".seg".into())));
+    // With six groups before it, this one is too large for what is left: it goes behind the seal, into the
+    // next segment, and the seal is the first write.
+    let bytes = if groups > 2 { 40_000 } else { 1500 };
+    w.append_exactly(bytes);
+    w.begin();
+    w.finish_all();
+    assert!(w.disk.fault_hits() == 1, "the write was to fail");
+    w.append_sized(1, 100);
+    w.kill();
+    w.disk.clear_faults();
+    w.open();
+    w.disturbed = false;
+}
+
 /// Groups that are in the cache only, over a roll: recovery reads them, and must make durable what it counts on.
 fn failed_syncs(w: &mut World) {
-    use crate::sim::{Effect, Fault, FaultOp, NamePattern};
     w.open();
     w.prepare_all();
     (0..6).for_each(|_| one(w, 2, 700));

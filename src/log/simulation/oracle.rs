@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::model::{Model, Recovered};
 use super::process::{Process, Setup};
 use crate::base::{Random, Zxid};
-use crate::format::{LOCK_NAME, Name};
+use crate::format::{LOCK_NAME, MANIFEST_NAME, Name};
 use crate::sim::{CrashImage, SimDisk};
 
 /// The bytes of a directory.
@@ -50,7 +50,11 @@ impl Model {
 pub(super) fn check_image(disk: &SimDisk, setup: &Setup, model: &Model, random: &mut Random) -> u64 {
     let mut model = model.clone();
     let before = disk.snapshot_bytes();
-    let first = Process::open(disk, setup).unwrap_or_else(|e| panic!("a crash made the log unreadable: {e}"));
+    let first = Process::open(disk, setup).unwrap_or_else(|e| {
+        let manifest = before.get(MANIFEST_NAME).map(|b| String::from_utf8_lossy(b));
+        let names: Vec<_> = before.keys().collect();
+        panic!("a crash made the log unreadable: {e}\n{names:?}\n{}", manifest.unwrap_or_default())
+    });
     let got = first.read_back();
     model.check(&got, model.acked);
     check_kept(&before, &disk.snapshot_bytes(), first.first_seq());

@@ -162,11 +162,15 @@ impl Process {
                 return wanted;
             };
             drop(inner);
-            match preparation.step() {
-                Ok(None) => p.preparation = Some(preparation),
-                Ok(Some(segment)) => p.shared.prepared(&preparation, Ok(segment)),
-                Err(error) => p.shared.prepared(&preparation, Err(error)),
-            }
+            let outcome = match preparation.step() {
+                Ok(None) => {
+                    p.preparation = Some(preparation);
+                    return true;
+                }
+                Ok(Some(segment)) => Ok(segment),
+                Err(error) => Err(error),
+            };
+            p.shared.prepared(&preparation, outcome);
             true
         })
     }

@@ -26,6 +26,7 @@ pub(super) fn kind_of(seed: u64) -> Kind {
 /// Runs one seed; panics if the log did what it must not.
 pub(super) fn run(seed: u64) -> Tally {
     let mut world = World::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0xa5);
+    world.tell(&world.setup.options);
     match kind_of(seed) {
         Kind::Plain => world.run_plain(),
         Kind::Disturbed => world.run_disturbed(),
@@ -119,7 +120,9 @@ impl World {
     /// One thing that a server does with its log.
     pub(super) fn step(&mut self) {
         self.tally.steps += 1;
-        match self.random.below(100) {
+        let step = self.random.below(100);
+        self.tell(&("step", step));
+        match step {
             0..42 => self.append(),
             42..60 => drop(self.begin()),
             60..76 => self.finish(),

@@ -50,6 +50,9 @@ pub(super) struct World {
     pub(super) tally: Tally,
     /// Whether calls may fail by an injected fault.
     pub(super) disturbed: bool,
+    /// A directory sync may have failed: a file system that lets that happen has to be mounted anew.
+    pub(super) remount_due: bool,
+    told: bool,
 }
 
 impl World {
@@ -70,6 +73,16 @@ impl World {
             random,
             tally: Tally { runs: 1, ..Tally::default() },
             disturbed: false,
+            remount_due: false,
+            told: std::env::var("ARBORLOG_SIM_SEED").is_ok(),
+        }
+    }
+
+    /// Tells what happens, where a run is replayed.
+    pub(super) fn tell(&self, what: &dyn std::fmt::Debug) {
+        if self.told {
+            let (operation, acked, last) = (self.disk.operations(), self.model.acked, self.model.last());
+            eprintln!("operation {operation}, {acked} of {last}: {what:?}");
         }
     }
 
@@ -99,6 +112,7 @@ impl World {
 
     /// An error is fine only where faults are injected, and only of the disk.
     fn excuse(&self, error: &Error, doing: &str) {
+        self.tell(&(doing, error.to_string()));
         assert!(self.disturbed && is_of_the_disk(error), "{doing} failed: {error}");
     }
 
@@ -108,6 +122,10 @@ impl World {
         self.publish();
         let mut tries = 0;
         let process = loop {
+            if self.remount_due {
+                let image = self.random_image();
+                self.disk.crash(image);
+            }
             match Process::open(&self.disk, &self.setup) {
                 Ok(process) => break process,
                 Err(error) => self.excuse(&error, "opening"),
@@ -120,17 +138,20 @@ impl World {
         };
         if self.disturbed {
             self.disk.clear_faults();
+            self.remount_due = false;
         }
         let got: Recovered = process.read_back();
         self.model.check(&got, self.model.acked);
         self.model.adopt(&got);
         self.tally.recoveries += 1;
         self.process = Some(process);
+        self.tell(&("opened", got.records.len(), got.epoch));
         self.publish();
     }
 
     /// Ends the process without a word.
     pub(super) fn kill(&mut self) {
+        self.tell(&"kill");
         self.process = None;
         self.publish();
     }
@@ -138,6 +159,7 @@ impl World {
     /// Cuts the power.
     pub(super) fn crash(&mut self, image: CrashImage) {
         self.tally.crashes += 1;
+        self.tell(&image);
         self.disk.crash(image);
         self.kill();
     }
@@ -146,6 +168,7 @@ impl World {
     pub(super) fn check_fork(&mut self) {
         let image = self.random_image();
         let fork = self.disk.fork(image);
+        self.tell(&("fork", image));
         self.tally.crashes += 1;
         self.tally.recoveries += check_image(&fork, &self.setup, &self.model, &mut self.random);
     }
@@ -185,6 +208,14 @@ impl World {
             }
         }
         false
+    }
+
+    /// Appends one record of just these bytes.
+    pub(super) fn append_exactly(&mut self, bytes: usize) {
+        let mut batch = new_batch(self.process(), &self.model, &mut Random::from_seed(1), 1, 0);
+        batch[0].payload = vec![0x5a; bytes];
+        let done = self.act(|p, m| p.append(m, batch, true));
+        assert!(done.is_ok_and(|there_was_room| there_was_room), "a record of {bytes} bytes found no room");
     }
 
     /// Appends until there was room.

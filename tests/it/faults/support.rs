@@ -152,6 +152,11 @@ pub(super) fn bytes_of(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     bytes
 }
 
+/// Whether a segment is what it was, but for unused zeros at its end that were given back.
+pub(super) fn is_unharmed(before: &[u8], after: &[u8]) -> bool {
+    before.starts_with(after) && before[after.len()..].iter().all(|b| *b == 0)
+}
+
 /// REFUSE: opening fails, twice in the same way, and not one byte changes.
 #[track_caller]
 pub(super) fn refuses(disk: &SimDisk, options: &LogOptions) -> Error {

@@ -1,0 +1,38 @@
+use std::fmt;
+
+use crate::base::Zxid;
+
+/// A stretch of a file that should hold valid groups and does not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Damage {
+    /// The file's name.
+    pub file: String,
+    /// A stable word for what is wrong, the anchor of its paragraph in `docs/RECOVERY.md`.
+    pub code: &'static str,
+    /// Where it begins.
+    pub offset: u64,
+    /// Where the next valid group stands; none if there is none in this file.
+    pub end_offset: Option<u64>,
+    /// The first record that is lost by it, as far as is known.
+    pub first_zxid: Option<Zxid>,
+    /// The last record that is lost by it, as far as is known.
+    pub last_zxid: Option<Zxid>,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}: damage", self.file, self.offset)?;
+        match self.end_offset {
+            Some(end) => write!(f, ", valid again from byte {end} on")?,
+            None => write!(f, ", nothing valid behind it in this file")?,
+        }
+        match (self.first_zxid, self.last_zxid) {
+            (Some(first), Some(last)) if first == last => write!(f, " (zxid {first})")?,
+            (Some(first), Some(last)) => write!(f, " (zxid {first} to {last})")?,
+            (Some(first), None) => write!(f, " (zxid {first} and later)")?,
+            (None, _) => write!(f, " (no record is lost by it)")?,
+        }
+        write!(f, " [{}]", self.code)
+    }
+}

@@ -1,0 +1,165 @@
+use std::sync::Arc;
+
+use super::state::{LogState, read_state};
+use super::tally::Tally;
+use super::walk::{Step, Until, Walk};
+use super::{Damage, ManifestState, Progress, SegmentInfo, SegmentState, Verdict};
+use crate::base::{Error, Result, Zxid, limits};
+use crate::format::{Name, SegmentHeader, segment_name};
+use crate::io::{Disk, File};
+use crate::log::directory::open_segment;
+
+/// A whole directory, read from end to end and judged.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Examination {
+    /// The manifest.
+    pub manifest: ManifestState,
+    /// What opening the log would make of it.
+    pub verdict: Verdict,
+    /// All segments, those moved aside included, in the order of their numbers.
+    pub segments: Vec<SegmentInfo>,
+    /// Other files of the log: the lock, the reserve, damaged manifests that were kept, temporary files.
+    pub other_files: Vec<(String, u64)>,
+    /// Names that are not the log's. Never read, never changed.
+    pub foreign: Vec<String>,
+}
+
+impl Examination {
+    /// The segments that make up the log.
+    pub fn log(&self) -> impl Iterator<Item = &SegmentInfo> {
+        self.segments.iter().filter(|s| s.state.is_in_log())
+    }
+
+    /// All damage of the log, by file.
+    pub fn damages(&self) -> impl Iterator<Item = &Damage> {
+        self.log().flat_map(|s| &s.damages)
+    }
+
+    /// Whether the log would open and none of its bytes is damaged.
+    pub fn is_sound(&self) -> bool {
+        self.verdict.opens() && self.damages().next().is_none()
+    }
+
+    pub(super) fn of(disk: &Arc<dyn Disk>, progress: &mut dyn FnMut(Progress)) -> Result<Examination> {
+        let entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
+        let bytes = |aside: bool| -> u64 {
+            let named = |name: &str| matches!(Name::parse(name), Name::Aside(_)) == aside && is_segment(name);
+            entries.iter().filter(|e| named(&e.name)).map(|e| e.len).sum()
+        };
+        // The log's own segments are read twice: to judge them, and to count what is in them.
+        let total_bytes = 2 * bytes(false) + bytes(true);
+        let mut done_bytes = 0;
+        let mut read = |bytes: u64| {
+            done_bytes += bytes;
+            progress(Progress { done_bytes: done_bytes.min(total_bytes), total_bytes });
+        };
+        let state = read_state(disk, &mut read)?;
+        let mut segments = Vec::new();
+        for entry in &state.entries {
+            let info = match Name::parse(&entry.name) {
+                Name::Segment(seq) | Name::Aside(seq) => examine(disk, &state, &entry.name, seq)?,
+                _ => continue,
+            };
+            read(entry.len);
+            segments.extend(info);
+        }
+        let other = state.entries.iter().filter(|e| {
+            !is_segment(&e.name) && !matches!(Name::parse(&e.name), Name::Foreign | Name::Manifest)
+        });
+        Ok(Examination {
+            other_files: other.map(|e| (e.name.clone(), e.len)).collect(),
+            foreign: state.survey.foreign.clone(),
+            manifest: state.manifest,
+            verdict: state.verdict,
+            segments,
+        })
+    }
+}
+
+fn is_segment(name: &str) -> bool {
+    matches!(Name::parse(name), Name::Segment(_) | Name::Aside(_))
+}
+
+/// Reads one file; none if it is gone by now.
+fn examine(disk: &Arc<dyn Disk>, state: &LogState, name: &str, seq: u64) -> Result<Option<SegmentInfo>> {
+    let file = match open_segment(disk.as_ref(), name) {
+        Ok(file) => file,
+        Err(error) if error.code() == "segment_missing" => return Ok(None),
+        Err(error) if error.code() == "not_a_file" => {
+            let info = SegmentInfo::new(name.to_owned(), seq, SegmentState::Damaged, 0);
+            return Ok(Some(info.with_header(&Err(error))));
+        }
+        Err(error) => return Err(error),
+    };
+    let len = file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(name))?;
+    let header = read_header(file.as_ref(), state, seq)?;
+    let mut info =
+        SegmentInfo::new(name.to_owned(), seq, classify(state, name, seq), len).with_header(&header);
+    let Ok(header) = header else { return Ok(Some(info)) };
+    let named = name == segment_name(seq);
+    let cut = state.effective.as_ref().and_then(|m| m.cut_of(seq)).filter(|_| named);
+    let until = Until {
+        zxid: cut.map(|c| c.last_zxid),
+        offset: state.log_end().filter(|(end, _)| named && *end == seq).map(|(_, offset)| offset),
+    };
+    let before = state.judged.as_ref().and_then(|j| j.segments.iter().find(|s| s.header.seq == seq));
+    let before = before.filter(|_| named).map(|s| s.floor_zxid);
+    let mut walk = Walk::new(file, header, before, until)?;
+    let mut tally = Tally::default();
+    let mut end_offset = walk.offset;
+    while let Some(step) = walk.step()? {
+        match step {
+            Step::Group(group, records) => {
+                let bytes = walk.group_bytes(&group)?;
+                tally.group(&group, records, bytes, until.zxid.unwrap_or(Zxid::MAX));
+                end_offset = if tally.damages_count == 0 { walk.offset } else { end_offset };
+            }
+            Step::Damage(damage) => tally.damage(damage),
+        }
+    }
+    if info.state == SegmentState::Blank && (tally.records > 0 || tally.damages_count > 0) {
+        // Put to use since it was judged.
+        info.state = SegmentState::Active;
+    }
+    if info.state.is_in_log() && tally.damages_count > 0 {
+        info.state = SegmentState::Damaged;
+    }
+    Ok(Some(info.with_tally(tally, end_offset)))
+}
+
+/// A segment's header page, checked against the log's identity where that is known.
+pub(super) fn read_header(
+    file: &dyn File,
+    state: &LogState,
+    seq: u64,
+) -> Result<std::result::Result<SegmentHeader, Error>> {
+    let owner = state.effective.as_ref().map(|m| m.database_id);
+    let wrap = |e| Error::io("read a segment's header", e).in_file(file.name());
+    let mut page = vec![0; usize::try_from(limits::SEGMENT_HEADER_BYTES).expect("a page")];
+    let read = file.read_at(0, &mut page).map_err(wrap)?;
+    let header = SegmentHeader::decode(&page[..read])
+        .and_then(|header| crate::log::read::check_owner(header, seq, owner.unwrap_or(header.database_id)));
+    Ok(header.map_err(|e| e.in_file(file.name()).at_offset(0)))
+}
+
+fn classify(state: &LogState, name: &str, seq: u64) -> SegmentState {
+    if name != segment_name(seq) {
+        return SegmentState::Aside;
+    }
+    let Some(scan) = state.survey.segments.get(&seq) else { return SegmentState::Damaged };
+    if !state.log_segments().contains(&seq) {
+        return if scan.is_blank() { SegmentState::Blank } else { SegmentState::Stale };
+    }
+    let refused = match &state.verdict {
+        Verdict::Refused(error) => error.at().file.as_deref() == Some(name),
+        _ => false,
+    };
+    let cut = state.effective.as_ref().is_some_and(|m| m.cut_of(seq).is_some());
+    match scan.stop.kind {
+        _ if refused || scan.header.is_err() => SegmentState::Damaged,
+        _ if cut => SegmentState::Cut,
+        crate::log::read::StopKind::Sealed => SegmentState::Sealed,
+        _ => SegmentState::Active,
+    }
+}

@@ -1,0 +1,151 @@
+use std::sync::Arc;
+
+use super::{ManifestInfo, ManifestState, Verdict};
+use crate::base::{Error, ErrorKind, Result};
+use crate::format::{Manifest, Name, segment_name};
+use crate::io::{DirEntry, Disk, EntryKind};
+use crate::log::directory::{open_segment, read_manifest};
+use crate::log::read::scan_segment;
+use crate::log::recover::{Ending, Judgement, Survey, judge, sort_names, survey};
+use crate::log::retain::rebuild;
+
+/// A directory as one look found it.
+#[derive(Debug)]
+pub(super) struct LogState {
+    pub(super) entries: Vec<DirEntry>,
+    pub(super) manifest: ManifestState,
+    /// The manifest, or what the segments say that it must have been; none if they say nothing.
+    pub(super) effective: Option<Manifest>,
+    pub(super) survey: Survey,
+    /// The log, if opening would take it.
+    pub(super) judged: Option<Judgement>,
+    pub(super) verdict: Verdict,
+}
+
+/// How often to look again when what was found moves: only a live log does that.
+const LOOKS_MAX: u32 = 8;
+
+/// Reads and judges a directory. `read` is told of bytes that were read.
+///
+/// A live writer makes any look inconsistent: a later segment may prove what an earlier one had not shown
+/// yet. So a refusal counts only if a second look finds the same at the same place.
+pub(super) fn read_state(disk: &Arc<dyn Disk>, read: &mut dyn FnMut(u64)) -> Result<LogState> {
+    let mut before: Option<String> = None;
+    let mut look = 1;
+    loop {
+        match look_once(disk, read) {
+            Ok(state) => match &state.verdict {
+                Verdict::Refused(error)
+                    if look < LOOKS_MAX && before.as_ref() != Some(&error.to_string()) =>
+                {
+                    before = Some(error.to_string());
+                }
+                _ => return Ok(state),
+            },
+            // Purged or moved between the listing and the opening.
+            Err(error) if error.code() == "segment_missing" && look < LOOKS_MAX => {}
+            Err(error) => return Err(error),
+        }
+        look += 1;
+    }
+}
+
+fn look_once(disk: &Arc<dyn Disk>, read: &mut dyn FnMut(u64)) -> Result<LogState> {
+    let manifest = read_manifest_state(disk.as_ref())?;
+    let mut entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let odd = entries.iter().find(|e| is_odd_segment(e)).map(|e| e.name.clone());
+    let regular: Vec<DirEntry> = entries.iter().filter(|e| !is_odd_segment(e)).cloned().collect();
+    let (mut found, segments) = sort_names(regular)?;
+    let mut effective = None;
+    if let Ok(Some(manifest)) = &manifest {
+        for (seq, len) in &segments {
+            let file = open_segment(disk.as_ref(), &segment_name(*seq))?;
+            let limit = manifest.cut_of(*seq).map(|c| c.last_zxid);
+            found.segments.insert(*seq, scan_segment(file.as_ref(), *seq, manifest.database_id, limit)?);
+            read(*len);
+        }
+        effective = Some(manifest.clone());
+    } else if !segments.is_empty() {
+        match rebuild(disk, &entries, &segments, None) {
+            Ok(rebuilt) => {
+                found.segments = rebuilt.scans;
+                effective = Some(rebuilt.manifest);
+            }
+            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+            // Nothing to go by: each file is then looked at alone.
+            Err(_) => {}
+        }
+        read(segments.iter().map(|(_, len)| len).sum());
+    }
+    let (verdict, judged) = match (odd, &manifest) {
+        (Some(name), _) => {
+            let error = Error::corrupt("not_a_file", "the segment is no regular file").in_file(&name);
+            (Verdict::Refused(error), None)
+        }
+        (None, Err(error)) => (Verdict::Refused(error.clone()), None),
+        (None, Ok(None)) => (without_manifest(disk)?, None),
+        (None, Ok(Some(manifest))) => match judge(&found, manifest) {
+            Ok(judged) => (verdict_of(&judged), Some(judged)),
+            Err(error) => (Verdict::Refused(error), None),
+        },
+    };
+    let manifest = match manifest {
+        Ok(Some(manifest)) => ManifestState::Present(ManifestInfo::of(&manifest)),
+        Ok(None) => ManifestState::Missing,
+        Err(error) => ManifestState::Unreadable(error),
+    };
+    Ok(LogState { entries, manifest, effective, survey: found, judged, verdict })
+}
+
+/// The outer error is the disk's, the inner one the manifest's.
+pub(super) fn read_manifest_state(disk: &dyn Disk) -> Result<std::result::Result<Option<Manifest>, Error>> {
+    match read_manifest(disk) {
+        Err(error) if error.kind() == ErrorKind::Io => Err(error),
+        state => Ok(state),
+    }
+}
+
+/// A segment's name on something that is no file.
+pub(super) fn is_odd_segment(entry: &DirEntry) -> bool {
+    matches!(Name::parse(&entry.name), Name::Segment(_)) && entry.kind != EntryKind::File
+}
+
+fn without_manifest(disk: &Arc<dyn Disk>) -> Result<Verdict> {
+    match survey(disk) {
+        // A manifest came into being meanwhile: the next look finds it.
+        Ok(found) if found.manifest.is_some() => Ok(Verdict::Unclean),
+        Ok(_) => Ok(Verdict::NoLog),
+        Err(error) if error.kind() == ErrorKind::Io => Err(error),
+        Err(error) => Ok(Verdict::Refused(error)),
+    }
+}
+
+fn verdict_of(judged: &Judgement) -> Verdict {
+    match judged.ending {
+        Ending::InPlace => Verdict::Clean,
+        Ending::Cut { torn_bytes: 0, later: false, .. } => Verdict::Unclean,
+        Ending::Cut { seq, offset, torn_bytes, .. } => {
+            Verdict::Torn { file: segment_name(seq), offset, bytes: torn_bytes }
+        }
+    }
+}
+
+impl LogState {
+    /// The segments of the log in their order: as judged, or as the manifest names them.
+    pub(super) fn log_segments(&self) -> Vec<u64> {
+        if let Some(judged) = &self.judged {
+            return judged.segments.iter().map(|s| s.header.seq).collect();
+        }
+        let Some(manifest) = &self.effective else { return Vec::new() };
+        let ours = self.survey.segments.range(manifest.first_seq..);
+        let ours = ours.filter(|(seq, scan)| !manifest.is_cut_away(**seq) && !scan.is_blank());
+        ours.map(|(seq, _)| *seq).collect()
+    }
+
+    /// Where the log ends, if opening would take it: the segment, and the offset in it.
+    pub(super) fn log_end(&self) -> Option<(u64, u64)> {
+        let judged = self.judged.as_ref()?;
+        Some(judged.segments.last().map_or((0, 0), |s| (s.header.seq, s.end_offset)))
+    }
+}

@@ -1,0 +1,195 @@
+use std::path::PathBuf;
+
+use arborlog::{Epoch, Zxid};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::time::parse_time;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 clean, 1 damaged, 2 wrong usage, 3 the disk failed or the request was refused.
+A torn end that was never acknowledged counts as clean: the next open cuts it.
+docs/RECOVERY.md says what to do for each code in [brackets].";
+
+/// Looks at an arborlog transaction log, verifies it, and repairs it when told to
+#[derive(Parser, Debug)]
+#[command(name = "arborlog", version, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) area: Area,
+}
+
+/// What to work on
+#[derive(Subcommand, Debug)]
+pub(crate) enum Area {
+    /// A transaction log
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Log(Command),
+}
+
+/// What to do with the log
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// List the files of a log, one a line, with what they hold
+    #[command(after_help = "Examples:
+  arborlog log ls /var/lib/server/log
+  arborlog log ls --json /var/lib/server/log | jq 'select(.state == \"damaged\")'")]
+    Ls(Target),
+    /// Print records, one a line
+    #[command(after_help = "Examples:
+  arborlog log dump DIR --from 0x100000000 --to 0x100000fff
+  arborlog log dump DIR --since 2026-01-31T08:00:00Z --payload text --limit 100
+  arborlog log dump DIR --file 0000000000000003.seg.cut-9     # what a salvage put aside")]
+    Dump(DumpArguments),
+    /// Read and check every byte; say what is damaged and what to do next
+    #[command(after_help = "Examples:
+  arborlog log verify DIR
+  arborlog log verify --json DIR && echo sound")]
+    Verify(Target),
+    /// Totals: records, bytes, groups, padding, times, zxids, epochs
+    #[command(after_help = "Example:
+  arborlog log stat DIR")]
+    Stat(Target),
+    /// Cut off everything after a zxid; without --yes, only say what would be cut
+    #[command(after_help = "Examples:
+  arborlog log truncate DIR --to 0x10000002a          # look first
+  arborlog log truncate DIR --to 0x10000002a --yes
+Nothing is deleted: what is cut is kept under other names, or behind the end of the last file.")]
+    Truncate(TruncateArguments),
+    /// End a damaged log before its first damage; without --yes, only say what would be lost
+    #[command(after_help = "Examples:
+  arborlog log salvage DIR                            # look first: what would be lost
+  arborlog log salvage DIR --yes
+The last resort: restore from a peer or a backup if there is one. Acknowledged records behind the damage are
+no part of the log afterwards. Nothing is deleted: files are kept under other names (see dump --file).")]
+    Salvage(SalvageArguments),
+}
+
+/// The directory, and how to print
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Target {
+    /// The log's directory
+    pub(crate) dir: PathBuf,
+    /// Print JSON, one object a line; zxids are strings, and so are integers beyond 2^53
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which records to print, and how
+#[derive(Args, Debug)]
+pub(crate) struct DumpArguments {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// First zxid, hexadecimal (0x...) or decimal
+    #[arg(long, value_name = "ZXID", value_parser = parse_zxid)]
+    pub(crate) from: Option<Zxid>,
+    /// Last zxid
+    #[arg(long, value_name = "ZXID", value_parser = parse_zxid)]
+    pub(crate) to: Option<Zxid>,
+    /// Earliest time: RFC 3339 in UTC, or milliseconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
+    pub(crate) since: Option<i64>,
+    /// Latest time
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
+    pub(crate) until: Option<i64>,
+    /// Stop after this many records
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// How to print payloads
+    #[arg(long, value_enum, default_value_t = PayloadFormat::None)]
+    pub(crate) payload: PayloadFormat,
+    /// Only this file, whether it is part of the log or was put aside
+    #[arg(long, value_name = "NAME")]
+    pub(crate) file: Option<String>,
+}
+
+/// How a payload is printed
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PayloadFormat {
+    /// Only its length
+    None,
+    /// As text, with everything else escaped
+    Text,
+    /// Hexadecimal
+    Hex,
+    /// Base64
+    Base64,
+}
+
+/// Where to cut
+#[derive(Args, Debug)]
+pub(crate) struct TruncateArguments {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The last zxid that stays, hexadecimal (0x...) or decimal
+    #[arg(long, value_name = "ZXID", value_parser = parse_zxid)]
+    pub(crate) to: Zxid,
+    /// Do it
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// How to salvage
+#[derive(Args, Debug)]
+pub(crate) struct SalvageArguments {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The numbering of a log whose manifest is lost, if the records leave it open
+    #[arg(long, value_enum)]
+    pub(crate) numbering: Option<NumberingArgument>,
+    /// An epoch that is known to have been promised; a lost manifest takes one without records with it
+    #[arg(long, value_name = "N", value_parser = |text: &str| text.parse().map(Epoch::new))]
+    pub(crate) epoch: Option<Epoch>,
+    /// Do it
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// What identifiers are
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub(crate) enum NumberingArgument {
+    /// ZooKeeper's: the epoch in the high half
+    Zxid,
+    /// Plain rising numbers
+    Index,
+}
+
+impl Command {
+    pub(crate) fn target(&self) -> &Target {
+        match self {
+            Command::Ls(target) | Command::Verify(target) | Command::Stat(target) => target,
+            Command::Dump(arguments) => &arguments.target,
+            Command::Truncate(arguments) => &arguments.target,
+            Command::Salvage(arguments) => &arguments.target,
+        }
+    }
+}
+
+fn parse_zxid(text: &str) -> Result<Zxid, String> {
+    let number = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+        Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16),
+        _ => text.parse(),
+    };
+    number.map(Zxid::new).map_err(|_| "not a zxid: 0x and hexadecimal digits, or a decimal number".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_holds() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn zxids_are_hexadecimal_or_decimal() {
+        assert_eq!(parse_zxid("0x1F"), Ok(Zxid::new(31)));
+        assert_eq!(parse_zxid("31"), Ok(Zxid::new(31)));
+        assert_eq!(parse_zxid("0xffffffffffffffff"), Ok(Zxid::MAX));
+        for bad in ["", "0x", "1f", "-1", "0x1ffffffffffffffff", "0x+1", " 1"] {
+            assert!(parse_zxid(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Standard output: text or JSON lines, and the one place where failures are told.
+
+use std::io::{self, BufWriter, Stdout, Write};
+use std::process::ExitCode;
+
+use arborlog::inspect::Damage;
+use arborlog::{Error, ErrorKind, Zxid};
+use serde_json::{Value, json};
+
+/// Why a command did not come to its end.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The library refused, or the disk failed.
+    Log(Error),
+    /// Standard output took no more.
+    Output(io::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Log(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Output(error)
+    }
+}
+
+/// Where results go.
+#[derive(Debug)]
+pub(crate) struct Output {
+    out: BufWriter<Stdout>,
+    pub(crate) json: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Output {
+        Output { out: BufWriter::with_capacity(64 * 1024, io::stdout()), json }
+    }
+
+    /// One line of text.
+    pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
+        self.out.write_all(text.as_bytes())?;
+        Ok(self.out.write_all(b"\n")?)
+    }
+
+    /// One JSON object on a line of its own.
+    pub(crate) fn object(&mut self, object: &Value) -> Result<(), Failure> {
+        self.line(&object.to_string())
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
+    }
+
+    /// Tells the failure, and what the process ends with. A reader that has seen enough is no failure.
+    pub(crate) fn fail(&mut self, failure: &Failure) -> ExitCode {
+        match failure {
+            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Failure::Output(error) => {
+                tell(&format!("cannot write the output: {error}"));
+                ExitCode::from(3)
+            }
+            Failure::Log(error) => {
+                if self.json {
+                    let told =
+                        self.object(&json!({ "error": error_object(error) })).and_then(|()| self.flush());
+                    if told.is_err() {
+                        tell(&error.to_string());
+                    }
+                } else {
+                    if self.flush().is_err() {
+                        // Nobody reads the results any more; the error still goes to the terminal.
+                    }
+                    tell(&error.to_string());
+                }
+                exit_code(error)
+            }
+        }
+    }
+}
+
+/// One line to the operator, apart from the results.
+pub(crate) fn tell(text: &str) {
+    // If even this is closed, there is no one left to tell.
+    let _ = writeln!(io::stderr(), "arborlog: {text}");
+}
+
+fn exit_code(error: &Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::Corrupt => ExitCode::from(1),
+        ErrorKind::Invalid => ExitCode::from(2),
+        _ => ExitCode::from(3),
+    }
+}
+
+/// Integers within 2^53 are numbers, others strings: a double holds the first ones exactly.
+pub(crate) fn integer(number: impl Into<i128>) -> Value {
+    const EXACT: i128 = 1 << 53;
+    let number = number.into();
+    match i64::try_from(number) {
+        Ok(small) if (-EXACT..=EXACT).contains(&number) => json!(small),
+        _ => json!(number.to_string()),
+    }
+}
+
+pub(crate) fn zxid(zxid: Zxid) -> Value {
+    json!(zxid.to_string())
+}
+
+pub(crate) fn maybe_zxid(value: Option<Zxid>) -> Value {
+    value.map_or(Value::Null, zxid)
+}
+
+pub(crate) fn error_object(error: &Error) -> Value {
+    let place = error.at();
+    json!({
+        "code": error.code(),
+        "kind": kind_word(error.kind()),
+        "message": error.to_string(),
+        "file": place.file,
+        "offset": place.offset.map(integer),
+        "zxid": maybe_zxid(place.zxid),
+        "zxid_end": maybe_zxid(place.zxid_end),
+    })
+}
+
+pub(crate) fn damage_object(damage: &Damage) -> Value {
+    json!({
+        "file": damage.file,
+        "code": damage.code,
+        "offset": integer(damage.offset),
+        "end_offset": damage.end_offset.map(integer),
+        "first_zxid": maybe_zxid(damage.first_zxid),
+        "last_zxid": maybe_zxid(damage.last_zxid),
+    })
+}
+
+/// `OutOfOrder` as `out_of_order`.
+fn kind_word(kind: ErrorKind) -> String {
+    let mut word = String::new();
+    for c in format!("{kind:?}").chars() {
+        if c.is_uppercase() && !word.is_empty() {
+            word.push('_');
+        }
+        word.push(c.to_ascii_lowercase());
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_beyond_a_double_are_strings() {
+        assert_eq!(integer(1u64 << 53), json!(9_007_199_254_740_992u64));
+        assert_eq!(integer((1u64 << 53) + 1), json!("9007199254740993"));
+        assert_eq!(integer(u64::MAX), json!("18446744073709551615"));
+        assert_eq!(integer(-5), json!(-5));
+        assert_eq!(integer(i64::MIN), json!("-9223372036854775808"));
+    }
+
+    #[test]
+    fn kinds_are_words() {
+        assert_eq!(kind_word(ErrorKind::OutOfOrder), "out_of_order");
+        assert_eq!(kind_word(ErrorKind::Io), "io");
+    }
+}

@@ -1,0 +1,66 @@
+use arborlog::{Execution, Loss, ManifestRepair, Numbering, SalvageOptions, SalvageReport};
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::args::{NumberingArgument, SalvageArguments};
+use crate::output::{Failure, Output, error_object, integer, maybe_zxid, zxid};
+
+/// Ends a damaged log before its damage, or says what would be lost.
+pub(crate) fn run(arguments: &SalvageArguments, output: &mut Output) -> Result<Outcome, Failure> {
+    let execution = if arguments.yes { Execution::Real } else { Execution::DryRun };
+    let mut options = SalvageOptions::new().execution(execution);
+    if let Some(numbering) = arguments.numbering {
+        options = options.numbering(match numbering {
+            NumberingArgument::Zxid => Numbering::Zxid,
+            NumberingArgument::Index => Numbering::Index,
+        });
+    }
+    if let Some(epoch) = arguments.epoch {
+        options = options.epoch_min(epoch);
+    }
+    let report = arborlog::salvage(&arguments.target.dir, &options)?;
+    if output.json {
+        output.object(&report_object(&report, arguments.yes))?;
+    } else {
+        output.line(report.to_string().trim_end())?;
+        if report.is_needed() && !arguments.yes {
+            output.line("nothing was changed; give --yes to do it")?;
+        }
+    }
+    // What is left damaged is damaged still.
+    let repaired = arguments.yes || !report.is_needed();
+    Ok(if repaired { Outcome::Clean } else { Outcome::Damaged })
+}
+
+fn report_object(report: &SalvageReport, done: bool) -> Value {
+    let (manifest, kept_as) = match &report.manifest {
+        ManifestRepair::WasMissing => ("was_missing", None),
+        ManifestRepair::WasDamaged { kept_as } => ("was_damaged", Some(kept_as)),
+        _ => ("intact", None),
+    };
+    let loss = |loss: &Loss| {
+        json!({
+            "file": loss.file,
+            "first_zxid": maybe_zxid(loss.first_zxid),
+            "last_zxid": maybe_zxid(loss.last_zxid),
+            "readable_records": integer(loss.readable_records),
+            "offset": integer(loss.offset),
+            "bytes": integer(loss.bytes),
+        })
+    };
+    json!({
+        "type": "salvage",
+        "needed": report.is_needed(),
+        "done": done && report.is_needed(),
+        "damage": report.damage.as_ref().map(error_object),
+        "manifest": manifest,
+        "manifest_kept_as": kept_as,
+        "last_zxid": zxid(report.last_zxid),
+        "was_zxid": zxid(report.was_zxid),
+        "lost": report.lost.iter().map(loss).collect::<Vec<_>>(),
+        "shortened": report.shortened.as_ref().map(|(file, offset)| json!({ "file": file, "offset": integer(*offset) })),
+        "moved_aside": report.moved_aside,
+        "superseded": report.superseded,
+        "notes": report.notes,
+    })
+}

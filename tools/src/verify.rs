@@ -1,0 +1,66 @@
+use arborlog::inspect::{Damage, Examination, Verdict};
+use serde_json::json;
+
+use crate::Outcome;
+use crate::args::Target;
+use crate::ls::{examine, manifest_object, outcome, verdict_object};
+use crate::output::{Failure, Output, damage_object, integer};
+
+const NEXT: &str = "\
+what to do next, in this order (docs/RECOVERY.md has a paragraph for each code in brackets):
+  1. stop the server that uses this directory, and copy the directory as it is
+  2. if this log is one of a replicated set, or there is a backup: restore from it; nothing else loses nothing
+  3. if the disk or its cable is at fault, a copy read elsewhere may verify: try that
+  4. only then: `arborlog log salvage DIR` says what would be lost; with --yes the log ends before the damage";
+
+/// Reads every byte and says what is damaged.
+pub(crate) fn run(target: &Target, output: &mut Output) -> Result<Outcome, Failure> {
+    let examination = examine(target)?;
+    if output.json {
+        print_json(&examination, output)?;
+    } else {
+        print_text(&examination, output)?;
+    }
+    Ok(outcome(&examination))
+}
+
+fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Failure> {
+    for segment in examination.log() {
+        for damage in &segment.damages {
+            output.line(&damage.to_string())?;
+        }
+        let more = segment.damages_count - segment.damages.len() as u64;
+        if more > 0 {
+            output.line(&format!("{}: and {more} more places", segment.file))?;
+        }
+    }
+    match &examination.verdict {
+        Verdict::NoLog => return output.line("there is no log here: nothing to verify"),
+        Verdict::Refused(error) => output.line(&format!("opening refuses this log: {error}"))?,
+        Verdict::Torn { file, offset, bytes } => output.line(&format!(
+            "note: the newest group in {file} was torn at byte {offset} ({bytes} bytes behind it). It was never \
+             acknowledged as far as the log proves; the next open cuts it and keeps the bytes"
+        ))?,
+        Verdict::Unclean => output.line("note: the log is open, or was not closed cleanly; nothing is lost by it")?,
+        _ => {}
+    }
+    if !examination.is_sound() {
+        return output.line(NEXT);
+    }
+    let records: u64 = examination.log().map(|s| s.records).sum();
+    output.line(&format!("sound: {records} records in {} segments", examination.log().count()))
+}
+
+fn print_json(examination: &Examination, output: &mut Output) -> Result<(), Failure> {
+    let damages: Vec<&Damage> = examination.damages().collect();
+    output.object(&json!({
+        "type": "verification",
+        "sound": examination.is_sound(),
+        "records": integer(examination.log().map(|s| s.records).sum::<u64>()),
+        "segments": integer(examination.log().count() as u64),
+        "manifest": manifest_object(&examination.manifest),
+        "verdict": verdict_object(&examination.verdict),
+        "damages_count": integer(examination.log().map(|s| s.damages_count).sum::<u64>()),
+        "damages": damages.into_iter().map(damage_object).collect::<Vec<_>>(),
+    }))
+}

@@ -1,0 +1,103 @@
+use std::fs;
+
+use crate::sample::{closed, files, flip, killed, place, records, segment, tool, unchanged};
+
+#[test]
+fn a_flip_in_a_sealed_segment_is_told_with_its_place() {
+    let dir = closed(60);
+    let (seq, offset) = place(dir.path(), 25);
+    flip(&segment(dir.path(), seq), offset);
+    let before = files(dir.path());
+    let object = &tool("verify --json DIR", dir.path()).exits(1).json()[0];
+    let damage = &object["damages"][0];
+    assert_eq!(damage["file"], format!("{seq:016x}.seg"));
+    assert_eq!(damage["code"], "record_checksum");
+    assert_eq!((&damage["first_zxid"], &damage["last_zxid"]), (&"0x100000019".into(), &"0x100000019".into()));
+    let at = damage["offset"].as_u64().unwrap();
+    let end = damage["end_offset"].as_u64().unwrap();
+    assert!((at..end).contains(&(offset as u64)), "{damage}");
+    assert_eq!(object["damages"].as_array().unwrap().len(), 1);
+    assert_eq!(object["verdict"]["error"]["code"], "log_damaged");
+    let text = tool("verify DIR", dir.path()).exits(1).out;
+    assert!(text.contains("[record_checksum]") && text.contains("salvage"), "{text}");
+    // Reading goes on behind it.
+    let dumped = tool("dump --json DIR", dir.path()).exits(1).json();
+    let zxids: Vec<_> = dumped.iter().filter(|o| o["type"] == "record").map(|o| o["zxid"].clone()).collect();
+    assert_eq!(zxids.len(), 59);
+    assert!(!zxids.contains(&"0x100000019".into()));
+    assert_eq!(dumped.iter().filter(|o| o["type"] == "damage").count(), 1);
+    let listed = tool("ls --json DIR", dir.path()).exits(1).json();
+    assert_eq!(listed.iter().filter(|o| o["state"] == "damaged").count(), 1);
+    tool("stat DIR", dir.path()).exits(1);
+    let refused = tool("truncate --json DIR --to 0x100000030", dir.path()).exits(1);
+    assert_eq!(refused.json()[0]["error"]["code"], "log_damaged");
+    unchanged(&before, dir.path());
+}
+
+#[test]
+fn a_flip_in_the_active_segment_of_a_closed_log_is_damage() {
+    let dir = closed(60);
+    let (seq, offset) = place(dir.path(), 60);
+    flip(&segment(dir.path(), seq), offset);
+    let object = &tool("verify --json DIR", dir.path()).exits(1).json()[0];
+    assert_eq!(object["damages"][0]["first_zxid"], "0x10000003c");
+    tool("dump DIR", dir.path()).exits(1);
+}
+
+#[test]
+fn a_torn_end_is_no_damage() {
+    let dir = killed(60);
+    let (seq, offset) = place(dir.path(), 60);
+    flip(&segment(dir.path(), seq), offset);
+    let before = files(dir.path());
+    let run = tool("verify DIR", dir.path()).exits(0);
+    assert!(run.out.contains("was torn at byte") && run.out.contains("sound: 59 records"), "{}", run.out);
+    assert_eq!(tool("dump DIR", dir.path()).exits(0).out.lines().count(), 59);
+    let verdict = tool("ls --json DIR", dir.path()).exits(0).json();
+    assert_eq!(verdict.last().unwrap()["verdict"], "torn");
+    assert!(!tool("salvage DIR", dir.path()).exits(0).out.contains("lost"));
+    unchanged(&before, dir.path());
+    assert_eq!(records(dir.path()), (1..=59).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_missing_segment_is_named() {
+    let dir = closed(60);
+    fs::remove_file(segment(dir.path(), 2)).unwrap();
+    let object = &tool("verify --json DIR", dir.path()).exits(1).json()[0];
+    assert_eq!(object["verdict"]["error"]["code"], "segment_missing");
+    assert_eq!(object["verdict"]["error"]["file"], "0000000000000002.seg");
+    let dumped = tool("dump --json DIR", dir.path()).exits(1).json();
+    let damage: Vec<_> = dumped.iter().filter(|o| o["type"] == "damage").collect();
+    assert_eq!(damage.len(), 1);
+    let lost = &damage[0]["damage"];
+    let number = |v: &serde_json::Value| u64::from_str_radix(&v.as_str().unwrap()[2..], 16).unwrap();
+    let count = number(&lost["last_zxid"]) - number(&lost["first_zxid"]) + 1;
+    assert_eq!(count + dumped.len() as u64 - 1, 60, "what is lost and what is there is all");
+}
+
+#[test]
+fn a_damaged_header_is_named() {
+    let dir = closed(60);
+    flip(&segment(dir.path(), 2), 100);
+    let objects = tool("ls --json DIR", dir.path()).exits(1).json();
+    let bad: Vec<_> = objects.iter().filter(|o| o["state"] == "damaged").collect();
+    assert_eq!((bad.len(), &bad[0]["damages"][0]["code"]), (1, &"segment_header_checksum".into()));
+    let dumped = tool("dump --json DIR", dir.path()).exits(1).json();
+    assert!(dumped.iter().any(|o| o["damage"]["code"] == "segment_header_checksum"));
+}
+
+#[test]
+fn a_damaged_manifest_is_named_and_the_records_are_still_shown() {
+    let dir = closed(60);
+    flip(&dir.path().join("log.manifest"), 40);
+    let before = files(dir.path());
+    let object = &tool("verify --json DIR", dir.path()).exits(1).json()[0];
+    assert_eq!(object["manifest"]["error"]["code"], "manifest_damaged");
+    let dumped = tool("dump --json DIR", dir.path()).exits(1).json();
+    assert_eq!(dumped.iter().filter(|o| o["type"] == "record").count(), 60);
+    assert_eq!(dumped[0]["damage"]["code"], "manifest_damaged");
+    tool("ls DIR", dir.path()).exits(1);
+    tool("stat DIR", dir.path()).exits(1);
+    unchanged(&before, dir.path());
+}

@@ -1,0 +1,205 @@
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::sample::{
+    append, closed, files, flip, killed, options, place, records, segment, tool, unchanged,
+    unchanged_but_lock, zxid,
+};
+
+/// Looks without `--yes`, which changes nothing, then does it; returns the report.
+#[track_caller]
+fn rehearse_and_do(arguments: &str, dir: &Path, rehearsal_code: i32) -> Value {
+    let before = files(dir);
+    tool(arguments, dir).exits(rehearsal_code);
+    let rehearsed = tool(&format!("{arguments} --json"), dir).exits(rehearsal_code).json().remove(0);
+    unchanged(&before, dir);
+    let mut done = tool(&format!("{arguments} --json --yes"), dir).exits(0).json().remove(0);
+    assert_eq!((rehearsed["done"].as_bool(), done["done"].as_bool()), (Some(false), Some(true)));
+    done["done"] = false.into();
+    assert_eq!(rehearsed, done, "what was told is what was done");
+    done
+}
+
+/// No bytes of the log's files were removed: each old content is there under some name.
+#[track_caller]
+fn nothing_was_deleted(before: &std::collections::BTreeMap<String, Vec<u8>>, dir: &Path) {
+    let now = files(dir);
+    let holds = |bytes: &[u8]| bytes.len() > 4096 && bytes[4096..].iter().any(|b| *b != 0);
+    let segments = before.iter().filter(|(name, bytes)| name.contains(".seg") && holds(bytes));
+    for (name, bytes) in segments.filter(|(name, _)| !name.ends_with(".tmp")) {
+        assert!(now.values().any(|other| other == bytes), "{name} is gone");
+    }
+}
+
+#[test]
+fn truncate_cuts_exactly_there() {
+    for to in [60, 59, 41, 25, 1] {
+        let dir = closed(60);
+        let before = files(dir.path());
+        let report = rehearse_and_do(&format!("truncate DIR --to 0x1{to:08x}"), dir.path(), 0);
+        assert_eq!(report["exact"], true);
+        nothing_was_deleted(&before, dir.path());
+        tool("verify DIR", dir.path()).exits(0);
+        assert_eq!(tool("dump DIR", dir.path()).exits(0).out.lines().count(), to);
+        assert_eq!(records(dir.path()), (1..=u32::try_from(to).unwrap()).collect::<Vec<_>>());
+        let (log, _) = options().open(dir.path()).unwrap();
+        append(&log, 100, 110);
+    }
+}
+
+#[test]
+fn truncate_of_a_killed_log_and_out_of_range() {
+    let dir = killed(30);
+    rehearse_and_do("truncate DIR --to 0x100000014", dir.path(), 0);
+    let before = files(dir.path());
+    let run = tool("truncate DIR --to 0x100000015 --yes --json", dir.path()).exits(3);
+    assert_eq!(run.json()[0]["error"]["code"], "not_in_log");
+    unchanged_but_lock(before, dir.path());
+    assert_eq!(records(dir.path()), (1..=20).collect::<Vec<_>>());
+}
+
+#[test]
+fn salvage_ends_the_log_before_the_damage() {
+    for (damaged, killed_log) in [(60, false), (25, false), (25, true), (1, false)] {
+        let dir = if killed_log { killed(60) } else { closed(60) };
+        let (seq, offset) = place(dir.path(), damaged);
+        flip(&segment(dir.path(), seq), offset);
+        let before = files(dir.path());
+        let report = rehearse_and_do("salvage DIR", dir.path(), 1);
+        assert_eq!(report["was_zxid"], "0x10000003c");
+        let last = if damaged == 1 { "0x0".to_owned() } else { zxid(damaged - 1).to_string() };
+        assert_eq!(report["last_zxid"], last);
+        nothing_was_deleted(&before, dir.path());
+        tool("verify DIR", dir.path()).exits(0);
+        // What was put aside can still be read.
+        let aside: usize = report["moved_aside"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|name| {
+                let run = tool(&format!("dump DIR --file {}", name.as_str().unwrap()), dir.path()).exits(0);
+                run.out.lines().count()
+            })
+            .sum();
+        let readable: u64 =
+            report["lost"].as_array().unwrap().iter().map(|l| l["readable_records"].as_u64().unwrap()).sum();
+        assert_eq!(aside as u64, readable);
+        assert_eq!(records(dir.path()), (1..damaged).collect::<Vec<_>>());
+        let (log, _) = options().open(dir.path()).unwrap();
+        append(&log, 100, 110);
+        log.close().unwrap();
+        let expected: Vec<_> = (1..damaged).chain(100..=110).collect();
+        assert_eq!(records(dir.path()), expected);
+        nothing_was_deleted(&before, dir.path());
+        assert!(!tool("salvage DIR --yes", dir.path()).exits(0).out.contains("lost"), "once is enough");
+    }
+}
+
+#[test]
+fn salvage_passes_over_damage_that_took_no_record() {
+    let dir = closed(60);
+    let path = segment(dir.path(), 2);
+    // The seal is the last group of the file.
+    let bytes = fs::read(&path).unwrap();
+    flip(&path, bytes.iter().rposition(|b| *b != 0).unwrap());
+    tool("verify DIR", dir.path()).exits(1);
+    let report = rehearse_and_do("salvage DIR", dir.path(), 1);
+    assert_eq!(report["was_zxid"], report["last_zxid"]);
+    assert!(report["lost"].as_array().unwrap().is_empty(), "{report}");
+    tool("verify DIR", dir.path()).exits(0);
+    assert_eq!(records(dir.path()), (1..=60).collect::<Vec<_>>());
+}
+
+#[test]
+fn salvage_of_missing_and_headless_segments() {
+    for missing in [true, false] {
+        for seq in [1, 2] {
+            let dir = closed(60);
+            let last = if seq == 1 { 0 } else { first_record_of(dir.path(), 2) - 1 };
+            if missing {
+                fs::remove_file(segment(dir.path(), seq)).unwrap();
+            } else {
+                flip(&segment(dir.path(), seq), 100);
+            }
+            let before = files(dir.path());
+            rehearse_and_do("salvage DIR", dir.path(), 1);
+            nothing_was_deleted(&before, dir.path());
+            assert_eq!(records(dir.path()), (1..=last).collect::<Vec<_>>(), "missing {missing} {seq}");
+            nothing_was_deleted(&before, dir.path());
+        }
+    }
+}
+
+fn first_record_of(dir: &Path, seq: u64) -> u32 {
+    (1..=60).find(|counter| place(dir, *counter).0 == seq).unwrap()
+}
+
+#[test]
+fn salvage_rebuilds_the_manifest() {
+    for damaged in [true, false] {
+        // With cuts in it: a kill, a truncation into the middle of a segment, a truncation of whole segments.
+        let dir = killed(30);
+        let (log, _) = options().open(dir.path()).unwrap();
+        append(&log, 31, 80);
+        let (log, _) = log.truncate(zxid(50)).unwrap();
+        append(&log, 51, 60);
+        drop(log);
+        let (log, _) = options().open(dir.path()).unwrap();
+        append(&log, 61, 70);
+        log.close().unwrap();
+        let manifest = dir.path().join("log.manifest");
+        let damaged_bytes = if damaged {
+            flip(&manifest, 60);
+            Some(fs::read(&manifest).unwrap())
+        } else {
+            fs::remove_file(&manifest).unwrap();
+            None
+        };
+        let before = files(dir.path());
+        let report = rehearse_and_do("salvage DIR", dir.path(), 1);
+        assert_eq!(report["manifest"], if damaged { "was_damaged" } else { "was_missing" });
+        assert_eq!(
+            (&report["was_zxid"], &report["last_zxid"]),
+            (&"0x100000046".into(), &"0x100000046".into())
+        );
+        if let Some(bytes) = damaged_bytes {
+            let kept = dir.path().join(report["manifest_kept_as"].as_str().unwrap());
+            assert_eq!(fs::read(kept).unwrap(), bytes);
+        }
+        nothing_was_deleted(&before, dir.path());
+        tool("verify DIR", dir.path()).exits(0);
+        assert_eq!(tool("dump DIR", dir.path()).exits(0).out.lines().count(), 70);
+        assert_eq!(records(dir.path()), (1..=70).collect::<Vec<_>>());
+        nothing_was_deleted(&before, dir.path());
+    }
+}
+
+#[test]
+fn salvage_without_a_manifest_asks_for_the_numbering_where_it_is_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, _) = options().numbering(arborlog::Numbering::Index).open(dir.path()).unwrap();
+    log.append_next(arborlog::Epoch::ZERO, 5, b"x").unwrap().wait().unwrap();
+    log.close().unwrap();
+    fs::remove_file(dir.path().join("log.manifest")).unwrap();
+    let run = tool("salvage DIR --json", dir.path()).exits(2);
+    assert_eq!(run.json()[0]["error"]["code"], "salvage_numbering");
+    tool("salvage DIR --numbering index --epoch 7 --yes", dir.path()).exits(0);
+    let (log, _) = options().numbering(arborlog::Numbering::Index).open(dir.path()).unwrap();
+    assert_eq!((log.epoch().get(), log.durable_zxid().get()), (7, 1));
+}
+
+#[test]
+fn salvage_does_not_take_another_database_for_damage() {
+    let (dir, other) = (closed(60), closed(60));
+    fs::copy(segment(other.path(), 3), segment(dir.path(), 3)).unwrap();
+    fs::remove_file(dir.path().join("log.manifest")).unwrap();
+    let before = files(dir.path());
+    let run = tool("salvage DIR --json --yes", dir.path()).exits(1);
+    assert_eq!(run.json()[0]["error"]["code"], "salvage_ambiguous");
+    unchanged_but_lock(before, dir.path());
+    let swapped = closed(60);
+    fs::copy(other.path().join("log.manifest"), swapped.path().join("log.manifest")).unwrap();
+    tool("salvage DIR --json --yes", swapped.path()).exits(3);
+}
