@@ -176,6 +176,8 @@ impl Shared {
                     }
                     return Ok((last_zxid, batch));
                 }
+                // Whoever may not block must not write either; a committer does.
+                Admission::GroupFull if patience == Patience::None => self.kick(),
                 Admission::GroupFull => {
                     if let Begin::Group(under_way) = self.begin_waiting(&mut inner) {
                         drop(inner);
