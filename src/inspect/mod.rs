@@ -45,3 +45,6 @@ pub use segment::{SegmentInfo, SegmentState};
 pub use selection::Selection;
 pub use stream::{FoundRecord, Item, RecordStream};
 pub use verdict::Verdict;
+
+#[cfg(test)]
+mod tests;

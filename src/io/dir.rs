@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -36,14 +36,7 @@ pub(crate) fn open_dir_to_read(path: &Path) -> io::Result<Arc<dyn Disk>> {
         physical_block_bytes,
     };
     let choice = BackendChoice::Threads;
-    Ok(Arc::new(Directory {
-        path: path.to_owned(),
-        fd,
-        info,
-        choice,
-        direct_align: None,
-        locks: Mutex::default(),
-    }))
+    Ok(Arc::new(Directory { fd, info, choice, direct_align: None, locks: Mutex::default() }))
 }
 
 fn open_fd(path: &Path) -> io::Result<OwnedFd> {
@@ -54,7 +47,6 @@ fn open_fd(path: &Path) -> io::Result<OwnedFd> {
 /// The directory, held open: what happens to its path later does not matter.
 #[derive(Debug)]
 struct Directory {
-    path: PathBuf,
     fd: OwnedFd,
     info: BackendInfo,
     choice: BackendChoice,
@@ -98,7 +90,7 @@ impl Directory {
             physical_block_bytes,
         };
         let direct_align = direct_align.map(usize::try_from).transpose().map_err(io::Error::other)?;
-        Ok(Directory { path: path.to_owned(), fd, info, choice, direct_align, locks: Mutex::default() })
+        Ok(Directory { fd, info, choice, direct_align, locks: Mutex::default() })
     }
 
     /// Lists one name; none if it is gone by now.

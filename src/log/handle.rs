@@ -8,7 +8,7 @@ use crate::io::{BackendInfo, Disk, Lock, open_dir};
 use crate::log::commit::Incoming;
 use crate::log::engine::{Patience, Shared, StartOptions, Threads};
 use crate::log::options::LogOptions;
-use crate::log::read::{Damage, LogReader, Record, not_in_log, verify};
+use crate::log::read::{Damage, LogReader, Record, verify};
 use crate::log::recover::{Opened, RecoveryReport, create, judge, open_recovered, survey};
 use crate::log::retain::{
     Execution, LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate_on,
@@ -99,7 +99,7 @@ pub(crate) fn open_locked(
         judged
     };
     let read = clock.nanos();
-    let mut opened = open_recovered(disk, &found, judged, options, clock, random)?;
+    let mut opened = open_recovered(disk, &found, &judged, options, clock, random)?;
     opened.report.created = created;
     opened.report.read_ns = read - start;
     opened.report.total_ns = clock.nanos() - start;
@@ -245,8 +245,8 @@ impl Log {
         let start = {
             let segments = self.shared.segments.read();
             let floor = segments.first().map_or(Zxid::ZERO, |s| s.floor_zxid);
-            let indexes = segments.iter().filter_map(|s| s.ended.as_ref()).map(|e| &e.index);
-            let first = indexes.filter_map(|i| i.first().copied()).next().or(in_use_first);
+            let mut indexes = segments.iter().filter_map(|s| s.ended.as_ref()).map(|e| &e.index);
+            let first = indexes.find_map(|i| i.first().copied()).or(in_use_first);
             if first.is_some_and(|e| e.time_max_before_ms >= time_ms) {
                 // The running maximum was reached by a record that is purged: all that is left comes after it.
                 return Ok(floor);

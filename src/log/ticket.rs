@@ -62,13 +62,11 @@ impl AppendTicket {
     /// # Errors
     /// [`ErrorKind::Poisoned`] if a write failed.
     pub fn is_durable(&self) -> Result<bool> {
-        match self.shared.outcome(self.zxid) {
-            Some(outcome) => outcome.map(|()| true),
-            None => {
-                self.shared.kick();
-                Ok(false)
-            }
+        if let Some(outcome) = self.shared.outcome(self.zxid) {
+            return outcome.map(|()| true);
         }
+        self.shared.kick();
+        Ok(false)
     }
 
     /// Calls `call` once the record is durable or the log has failed: at once and here if that is so by

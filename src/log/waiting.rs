@@ -42,7 +42,7 @@ impl WaitingRoom {
     }
 
     fn place(&self, batch: u64) -> &Place {
-        &self.places[(batch % PLACES as u64) as usize]
+        &self.places[usize::try_from(batch % PLACES as u64).expect("less than 64")]
     }
 
     /// The word on which to sleep for a group.

@@ -13,6 +13,7 @@ use super::fault::Fault;
 use super::handle::Handle;
 use super::medium::Medium;
 use super::state::{Settings, Shared, State};
+#[cfg(test)]
 use crate::base::Clock;
 use crate::io::Disk;
 
@@ -170,6 +171,7 @@ impl SimDisk {
     }
 
     /// The clock that goes by [`nanos`](SimDisk::nanos).
+    #[cfg(test)]
     pub(crate) fn clock(&self) -> Clock {
         Clock::Virtual(self.nanos())
     }

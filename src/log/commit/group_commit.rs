@@ -296,21 +296,9 @@ impl GroupCommit {
         &self.active
     }
 
-    /// The next segment, if it is ready.
-    pub(crate) fn next(&self) -> Option<&ActiveSegment> {
-        self.next.as_ref()
-    }
-
     /// Since when the oldest write is under way.
     pub(crate) fn oldest_start_ns(&self) -> Option<u64> {
         self.flights.front().map(|f| f.started_ns)
-    }
-
-    /// When the group `batch` was started, while it is under way.
-    pub(crate) fn started_ns(&self, batch: u64) -> Option<u64> {
-        let front = self.flights.front()?.batch;
-        let at = usize::try_from(batch.checked_sub(front)?).ok()?;
-        self.flights.get(at).map(|f| f.started_ns)
     }
 
     /// When the first record of the forming group came.

@@ -14,6 +14,6 @@ pub(crate) use each::each_record;
 pub(crate) use group::{Records, verify_group};
 pub(crate) use reader::not_in_log;
 pub use reader::{LogReader, Record};
-pub(crate) use scan::{Beyond, SegmentScan, Stop, StopKind, check_owner, is_blank_file, scan_segment};
+pub(crate) use scan::{SegmentScan, StopKind, check_owner, is_blank_file, scan_segment};
 pub(crate) use verify::verify;
 pub(crate) use window::Window;

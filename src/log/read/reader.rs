@@ -215,13 +215,12 @@ impl LogReader {
         durable: Zxid,
     ) -> Result<Option<GroupHeader>> {
         let name = segment_name(self.seq);
-        let file = match &self.file {
-            Some(file) => file.clone(),
-            None => {
-                let file = open_segment(self.shared.directory.disk().as_ref(), &name)?;
-                self.file = Some(file.clone());
-                file
-            }
+        let file = if let Some(file) = &self.file {
+            file.clone()
+        } else {
+            let file = open_segment(self.shared.directory.disk().as_ref(), &name)?;
+            self.file = Some(file.clone());
+            file
         };
         let damaged = |code, at, first, last| {
             Err(Error::corrupt(code, "bytes that were durable have changed")

@@ -65,18 +65,18 @@ pub(crate) fn create(
 pub(crate) fn open_recovered(
     disk: &Arc<dyn Disk>,
     survey: &Survey,
-    judged: Judgement,
+    judged: &Judgement,
     options: &LogOptions,
     clock: &Clock,
     random: &mut Random,
 ) -> Result<Opened> {
     check_asked(&judged.manifest, options)?;
     let plan = SegmentPlan::of(options, judged.manifest.database_id, disk.as_ref());
-    let mut report = start_report(disk.as_ref(), survey, &judged);
+    let mut report = start_report(disk.as_ref(), survey, judged);
     let mut seq_max = survey.seq_max;
     let (active, mut next) = match &judged.ending {
         Ending::InPlace => {
-            (continue_in_place(disk.as_ref(), &judged, &plan)?, take_next(disk, survey, &judged, &plan)?)
+            (continue_in_place(disk.as_ref(), judged, &plan)?, take_next(disk, survey, judged, &plan)?)
         }
         Ending::Cut { .. } => {
             seq_max += 1;
@@ -86,9 +86,9 @@ pub(crate) fn open_recovered(
         }
     };
     let directory = LogDirectory::new(disk.clone(), judged.manifest.clone());
-    settle(disk.as_ref(), &judged)?;
-    let manifest = commit_opening(&directory, &judged, active.header.seq)?;
-    give_back_tail(disk.as_ref(), survey, &judged);
+    settle(disk.as_ref(), judged)?;
+    let manifest = commit_opening(&directory, judged, active.header.seq)?;
+    give_back_tail(disk.as_ref(), survey, judged);
     tidy(disk.as_ref(), survey, &manifest, &active, &mut next, &mut report)?;
     keep_reserve(disk.as_ref());
     let mut segments = SegmentSet::new();

@@ -65,7 +65,7 @@ pub(crate) fn judge_or_keep(
     loop {
         let scan = survey.segments.get(&walk.seq);
         let facts = walk.facts(scan);
-        match decide(&facts) {
+        match decide(facts) {
             Verdict::NextSegment => walk.pass(scan.expect("a whole segment is there")),
             Verdict::Continue => return Ok(walk.end_in_place(scan.expect("a clean end is in a file"))),
             Verdict::CutHere
@@ -187,7 +187,10 @@ impl Walk<'_> {
         self.out.last_zxid = self.last_with(Some(scan));
         self.out.proven = self.out.proven.max(scan.claims);
         self.out.epoch = self.out.epoch.max(scan.epoch);
-        self.out.time_max_ms = self.out.time_max_ms.max(scan.time_max_ms);
+        if scan.groups > 0 {
+            // The segment's own running maximum, which its next group must carry on.
+            self.out.time_max_ms = scan.time_max_ms;
+        }
         self.out.records += scan.records;
         self.out.bytes += scan.end_offset;
         self.out.segments.push(RetiredSegment {

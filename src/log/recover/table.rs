@@ -159,8 +159,8 @@ const ROWS: &[Row] = &[
 ];
 
 /// Looks the facts up.
-pub(crate) fn decide(facts: &Facts) -> Verdict {
-    let row = ROWS.iter().find(|row| (row.applies)(facts));
+pub(crate) fn decide(facts: Facts) -> Verdict {
+    let row = ROWS.iter().find(|row| (row.applies)(&facts));
     row.expect("the table covers every combination; its test enumerates them").verdict
 }
 
@@ -203,14 +203,14 @@ mod tests {
     #[test]
     fn nothing_that_was_durable_is_ever_cut() {
         for facts in all().filter(|f| f.proof && f.end != Ended) {
-            let verdict = decide(&facts);
+            let verdict = decide(facts);
             assert!(matches!(verdict, Verdict::Refuse(_) | Verdict::Impossible), "{facts:?}: {verdict:?}");
         }
     }
 
     #[test]
     fn only_a_settled_end_is_continued_in_place() {
-        for facts in all().filter(|f| decide(f) == Verdict::Continue) {
+        for facts in all().filter(|f| decide(*f) == Verdict::Continue) {
             assert!(facts.settled && facts.end == Zeros && facts.file == Usable && !facts.later, "{facts:?}");
         }
     }

@@ -13,7 +13,7 @@ pub use pin::LogPin;
 pub(crate) use pin::{Pin, Pins};
 pub use purge::PurgeReport;
 pub(crate) use purge::purge;
-pub(crate) use rebuild::{Rebuilt, rebuild};
+pub(crate) use rebuild::rebuild;
 #[cfg(any(test, feature = "sim"))]
 pub use repair::repair_record_sim;
 pub use repair::{RepairReport, repair_record};

@@ -122,7 +122,7 @@ impl Found {
                 .and_then(|b| RecordHeader::decode(b, seed))
                 .filter(|r| r.zxid > last && at + frame_bytes(r.payload_bytes as usize) <= body.len());
             let record = match there {
-                Some(record) if record.zxid == zxid => return self.fit_payload(&record, at, frame, seed),
+                Some(record) if record.zxid == zxid => return Self::fit_payload(&record, at, frame, seed),
                 Some(record) => record,
                 None if rebuilt.is_none() => {
                     rebuilt = Some(at);
@@ -140,7 +140,7 @@ impl Found {
         }
     }
 
-    fn fit_payload(&self, record: &RecordHeader, at: usize, frame: &[u8], seed: u32) -> Result<usize> {
+    fn fit_payload(record: &RecordHeader, at: usize, frame: &[u8], seed: u32) -> Result<usize> {
         let offered = RecordHeader::decode(frame, seed);
         if offered == Some(*record) && payload_is_right(record, &frame[RECORD_HEADER_BYTES..]) {
             return Ok(at);

@@ -7,6 +7,7 @@ use crate::log::segments::SegmentSet;
 /// in use, nobody has pinned it, and it holds nothing after the zxid that the caller names: the newest
 /// record that a verified snapshot covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_field_names, reason = "each is a minimum, and says so")]
 pub struct Retention {
     pub(crate) segments_min: u64,
     pub(crate) bytes_min: u64,

@@ -367,3 +367,6 @@ impl Found {
         lost
     }
 }
+
+#[cfg(test)]
+mod tests;

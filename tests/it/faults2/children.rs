@@ -55,9 +55,10 @@ impl Process {
         self.child.id()
     }
 
-    /// SIGKILL, and no wait for its end.
+    /// SIGKILL, and its end. That may be before the kernel has taken down all that it had, such as a ring.
     pub(super) fn kill(&mut self) {
         self.child.kill().expect("it runs");
+        self.child.wait().expect("a child to wait for");
     }
 
     pub(super) fn succeeded(mut self) -> bool {
@@ -168,7 +169,8 @@ fn leaves_nothing_behind() {
         round(n % 2 == 0);
     }
     let after = (count("fd"), count("task"));
-    println!("outcome {before:?} {after:?} {}", before == after);
+    // Workers of the kernel come and go as threads of ours.
+    println!("outcome {before:?} {after:?} {}", after.0 <= before.0 && after.1 <= before.1);
 }
 
 /// What an idle log costs, and what one costs that has failed for good, in CPU time of two seconds.

@@ -188,7 +188,7 @@ fn df_06_a_failure_reaches_everyone() {
         std::thread::scope(|scope| {
             for n in 7..=12 {
                 // Those that come after the failure are refused at once.
-                let Ok(mut ticket) = append(log, t(n)) else { continue };
+                let Ok(ticket) = append(log, t(n)) else { continue };
                 scope.spawn(move || {
                     assert_eq!(
                         refused(ticket.wait_timeout(Duration::from_secs(5))).kind(),

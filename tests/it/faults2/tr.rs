@@ -174,7 +174,9 @@ fn tr_06_every_target_of_five_segments() {
 #[test]
 fn tr_05_what_was_cut_is_kept() {
     let disk = SimDisk::new(5);
-    put_range(&new_log(&disk), 1..=25);
+    let log = new_log(&disk);
+    put_range(&log, 1..=25);
+    log.close().unwrap();
     let before = disk.snapshot_bytes();
     let (log, report) = tens().open_sim(&disk).unwrap().0.truncate(t(13)).unwrap();
     let shortened = report.shortened.unwrap();
