@@ -198,7 +198,10 @@ impl Process {
         let answer = self.watched(model, |p| purge(&p.shared, through, &Retention::new()));
         // An error may come after the purge, from removing the files.
         let floor = self.shared.segments.read().first().map_or(Zxid::ZERO, |s| s.floor_zxid);
-        assert!(answer.as_ref().map_or(true, |report| report.floor_zxid == floor), "a purge reports {answer:?}");
+        assert!(
+            answer.as_ref().map_or(true, |report| report.floor_zxid == floor),
+            "a purge reports {answer:?}"
+        );
         let limit = model.floor_max;
         model.purged(floor);
         if answer.is_err() {
