@@ -43,7 +43,10 @@ fn write_again(file: &dyn File, segment: &RetiredSegment, judged: &Judgement) ->
         let group = group.ok_or_else(changed)?;
         let bytes = usize::try_from(group.total_bytes(header.block_bytes)).unwrap_or(usize::MAX);
         let whole = window.get(file, offset, bytes)?.ok_or_else(changed)?;
-        if group.last_zxid > judged.proven || group.kind == GroupKind::Seal {
+        // Of groups without records, those that end where the proof ends may be lost too, and with them the way
+        // to what follows.
+        let records = group.kind == GroupKind::Records;
+        if group.last_zxid > judged.proven || !records && group.last_zxid == judged.proven {
             // Checked once more: bytes that were misread now would become durable.
             verify_group(&group, whole, header.seed(), header.database_id.seed()).map_err(|_| changed())?;
             file.write_all_at(offset, whole)

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::scan_all::scan_all;
 use crate::base::{Error, Result, limits};
-use crate::format::{Manifest, Name, segment_name};
+use crate::format::{MANIFEST_NAME, Manifest, Name, RESERVE_NAME, segment_name};
 use crate::io::{DirEntry, Disk, EntryKind};
 use crate::log::directory::{open_segment, read_manifest};
 use crate::log::read::{SegmentScan, is_blank_file};
@@ -30,11 +30,18 @@ pub(crate) struct Survey {
 /// Reads a directory.
 pub(crate) fn survey(disk: &Arc<dyn Disk>) -> Result<Survey> {
     let entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
+    let has_reserve = entries.iter().any(|e| e.name == RESERVE_NAME);
     let (mut survey, found) = sort_names(entries)?;
     survey.manifest = read_manifest(disk.as_ref())?;
     if let Some(manifest) = &survey.manifest {
         survey.segments = scan_all(disk, manifest, &found)?;
     } else {
+        if has_reserve {
+            // The reserve comes after the first manifest: a log was here. Its segments may be blank, but its
+            // epoch and its floor are gone with the manifest.
+            let what = "there is a reserve but no manifest: a log was here";
+            return Err(Error::corrupt("manifest_missing", what).in_file(MANIFEST_NAME));
+        }
         found.iter().try_for_each(|(seq, _)| refuse_without_manifest(disk, *seq))?;
         survey.nameless = found.iter().map(|(seq, _)| *seq).collect();
     }

@@ -12,6 +12,7 @@ pub(super) fn check_damaged(world: &mut World, disk: &SimDisk, hits: &[Hit]) {
     world.tally.damages += 1;
     let before = disk.snapshot_bytes();
     let required = world.model.required_after(hits);
+    world.tell(&("damaged", required, hits, &world.model.launched, world.model.manifest_durable));
     match Process::open(disk, &world.setup) {
         Ok(process) => world.model.check(&process.read_back(), required),
         Err(error) => {

@@ -66,7 +66,7 @@ impl World {
     /// A rule or two that some call will meet. None of them may ever cost an acknowledged record, or make a
     /// log unreadable once the disk works again.
     fn inject_some(&mut self) {
-        for _ in 0..1 + self.random.below(2) {
+        for _ in 0..=self.random.below(2) {
             let op = self.pick(&[
                 FaultOp::Write,
                 FaultOp::Write,
@@ -156,6 +156,7 @@ impl World {
         };
         let prev = self.model.launched.last().map_or(self.model.manifest_durable, |g| g.last);
         let struck = self.disk.fault_hits();
+        self.tell(&effect);
         self.disk.inject(Fault::next(FaultOp::Write, effect).on(NamePattern::Suffix(".seg".into())));
         self.begin();
         self.finish_all();

@@ -195,9 +195,19 @@ impl Process {
 
     pub(super) fn purge(&mut self, model: &mut Model, through: Zxid) -> Result<PurgeReport> {
         model.floor_max = model.floor_max.max(through.min(model.acked));
-        let report = self.watched(model, |p| purge(&p.shared, through, &Retention::new()))?;
-        model.purged(report.floor_zxid);
-        Ok(report)
+        let answer = self.watched(model, |p| purge(&p.shared, through, &Retention::new()));
+        // An error may come after the purge, from removing the files.
+        let floor = self.shared.segments.read().first().map_or(Zxid::ZERO, |s| s.floor_zxid);
+        assert!(
+            answer.as_ref().map_or(true, |report| report.floor_zxid == floor),
+            "a purge reports {answer:?}"
+        );
+        let limit = model.floor_max;
+        model.purged(floor);
+        if answer.is_err() {
+            model.floor_max = limit;
+        }
+        answer
     }
 
     /// Closes cleanly.

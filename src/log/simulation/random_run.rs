@@ -78,7 +78,7 @@ impl World {
 
     /// Opens the log and loses power at some operation of that.
     fn crash_while_opening(&mut self) {
-        for _ in 0..1 + self.random.below(2) {
+        for _ in 0..=self.random.below(2) {
             let at = self.disk.operations() + 1 + self.random.below(12);
             let image = self.random_image();
             self.disk.crash_at(at, image);
