@@ -51,6 +51,16 @@ struct Planned {
     floor: Option<Zxid>,
 }
 
+/// A record, before it is borrowed: its group, and where in it its payload stands.
+#[derive(Debug)]
+struct Found {
+    group: GroupHeader,
+    at: usize,
+    len: usize,
+    zxid: Zxid,
+    time_ms: i64,
+}
+
 /// The records of a log, or of one file, in order.
 pub struct RecordStream {
     disk: Arc<dyn Disk>,
@@ -96,9 +106,8 @@ impl RecordStream {
     }
 
     fn plan_file(&mut self, name: &str) -> Result<()> {
-        let seq = match Name::parse(name) {
-            Name::Segment(seq) | Name::Aside(seq) => seq,
-            _ => return Err(Error::invalid(format!("{name} is no name of a segment"))),
+        let (Name::Segment(seq) | Name::Aside(seq)) = Name::parse(name) else {
+            return Err(Error::invalid(format!("{name} is no name of a segment")));
         };
         self.judged = true;
         let planned = peek(self.disk.as_ref(), name, seq, None)?;
@@ -179,9 +188,9 @@ impl RecordStream {
         }
         loop {
             if let Some(found) = self.next_in_group()? {
-                let (group, offset, len, zxid, time_ms) = found;
-                let walk = self.walk.as_mut().expect("a group stands in a segment");
-                let at = usize::try_from(offset - group.offset).expect("inside its group");
+                let Found { group, at, len, zxid, time_ms } = found;
+                let Some(walk) = self.walk.as_mut() else { return Ok(None) };
+                let offset = group.offset + at as u64;
                 let payload = &walk.group_bytes(&group)?[at..at + len];
                 let (epoch, file) = (group.epoch, self.name.as_str());
                 return Ok(Some(Item::Record(FoundRecord { zxid, epoch, time_ms, payload, file, offset })));
@@ -196,9 +205,9 @@ impl RecordStream {
     }
 
     /// The next record of the group at hand that is wanted: its group, where it is, and what it is.
-    fn next_in_group(&mut self) -> Result<Option<(GroupHeader, u64, usize, Zxid, i64)>> {
+    fn next_in_group(&mut self) -> Result<Option<Found>> {
         let Some((group, mut records)) = self.group.take() else { return Ok(None) };
-        let walk = self.walk.as_mut().expect("a group stands in a segment");
+        let Some(walk) = self.walk.as_mut() else { return Ok(None) };
         let end = self.manifest.as_ref().and_then(|m| m.cut_of(walk.header.seq)).map(|c| c.last_zxid);
         let end = end.filter(|_| self.selection.file.is_none()).unwrap_or(Zxid::MAX);
         let bytes = walk.group_bytes(&group)?;
@@ -209,8 +218,8 @@ impl RecordStream {
             }
             if self.selection.takes(record.zxid, record.time_ms) {
                 let at = record.payload.as_ptr().addr() - bytes.as_ptr().addr();
-                let (offset, len) = (group.offset + at as u64, record.payload.len());
-                let found = (group, offset, len, record.zxid, record.time_ms);
+                let (len, zxid, time_ms) = (record.payload.len(), record.zxid, record.time_ms);
+                let found = Found { group, at, len, zxid, time_ms };
                 self.group = Some((group, records));
                 return Ok(Some(found));
             }
@@ -250,7 +259,7 @@ impl RecordStream {
 
     /// Enters the next segment.
     fn enter(&mut self) -> Result<Option<Damage>> {
-        let Some(planned) = self.planned.pop_front() else { return self.finish() };
+        let Some(planned) = self.planned.pop_front() else { return Ok(self.finish()) };
         let gap = matches!((self.last, planned.floor), (Some(last), Some(floor)) if last != floor);
         if (gap || planned.head.is_err()) && !self.judged {
             self.planned.push_front(planned);
@@ -277,23 +286,21 @@ impl RecordStream {
     }
 
     /// Behind the last segment: whether the manifest knows of more than there was.
-    fn finish(&mut self) -> Result<Option<Damage>> {
+    fn finish(&mut self) -> Option<Damage> {
         self.over = true;
-        let Some(durable) = self.manifest.as_ref().map(|m| m.durable_zxid) else { return Ok(None) };
-        let Some(last) = self.last.filter(|last| *last < durable && self.selection.to > *last) else {
-            return Ok(None);
-        };
+        let durable = self.manifest.as_ref().map(|m| m.durable_zxid)?;
+        let last = self.last.filter(|last| *last < durable && self.selection.to > *last)?;
         if self.selection.file.is_some() {
-            return Ok(None);
+            return None;
         }
-        Ok(Some(Damage {
+        Some(Damage {
             file: self.name.clone(),
             code: "log_damaged",
             offset: 0,
             end_offset: None,
             first_zxid: Some(after(last)),
             last_zxid: Some(durable),
-        }))
+        })
     }
 
     /// Looks at the whole log once, to tell damage from a torn end: if opening would take the log, what is

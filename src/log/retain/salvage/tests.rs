@@ -40,10 +40,9 @@ fn real() -> SalvageOptions {
 /// The damages that a salvage has to deal with, each with what must remain.
 fn damaged() -> Vec<(&'static str, SimDisk, Vec<u32>)> {
     let probe = sample();
-    let second =
-        crate::inspect::Directory::open_sim(&probe).examine(&mut |_| {}).unwrap().segments[1].clone();
-    let before_second: Vec<u32> = (1..second.first_zxid.unwrap().counter()).collect();
-    let name = |seq| segment_name(seq);
+    let second = survey(&probe.handle()).unwrap().segments[&2].first_zxid.unwrap();
+    let before_second: Vec<u32> = (1..second.counter()).collect();
+    let name = segment_name;
     let mut cases = Vec::new();
     let mut case = |what, damage: &dyn Fn(&SimDisk), remains: Vec<u32>| {
         let disk = sample();
@@ -56,7 +55,7 @@ fn damaged() -> Vec<(&'static str, SimDisk, Vec<u32>)> {
     case("second segment chopped", &|d| d.chop(&name(2), 6000), {
         // Groups of one block each: those that end below byte 6,000 stay.
         let whole = (6000 - 4096) / 512;
-        before_second.iter().copied().chain((1..=whole).map(|n| before_second.len() as u32 + n)).collect()
+        (1..second.counter() + whole).collect()
     });
     case("header of the first segment", &|d| d.flip(&name(1), 70, 1), Vec::new());
     case("first segment gone", &|d| d.remove_file(&name(1)), Vec::new());
