@@ -7,18 +7,20 @@ use std::time::Duration;
 
 use support::args::BenchArgs;
 use support::csv::Csv;
-use support::device;
+use support::device::Device;
 use support::plot::{Plot, Point, Series};
 
 fn main() {
     let args = BenchArgs::from_env();
     let duration = if args.quick { Duration::from_millis(100) } else { Duration::from_secs(2) };
+    let device = Device::prepare(&args.dir).expect("zero a file in the bench's directory");
     let (mut csv, mut all) = (Csv::new(), Vec::new());
     println!("| bytes | in flight | writes/s | p50 us | p99 us | p99.9 us |\n|---|---|---|---|---|---|");
     for kilobytes in [4, 16, 64, 256] {
         let mut points = Vec::new();
         for in_flight in [1, 2, 4, 8, 16] {
-            let limit = device::measure(&args.dir, kilobytes * 1024, in_flight, duration)
+            let limit = device
+                .measure(kilobytes * 1024, in_flight, duration)
                 .expect("write to the bench's directory");
             let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|q| limit.latencies.quantile_micros(q));
             let rate = limit.writes_per_second;

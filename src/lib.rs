@@ -1,5 +1,49 @@
-//! arborlog: a storage engine for coordination servers. (crate docs to come)
-#![allow(dead_code, unused_imports, missing_docs, reason = "scaffolding while the layers are being built")]
+//! A storage engine for coordination servers: the part of an Apache ZooKeeper, etcd or `ClickHouse` Keeper that
+//! has every change on disk before it is acknowledged, in one total order, and gets it back after any crash.
+//!
+//! What is here is the ground floor: the transaction [`Log`].
+//!
+//! ```
+//! use arborlog::{Epoch, LogOptions, Record, Zxid};
+//!
+//! # fn main() -> arborlog::Result<()> {
+//! # let dir = std::env::temp_dir().join(format!("arborlog-doc-{}", std::process::id()));
+//! # std::fs::create_dir_all(&dir).unwrap();
+//! let (log, report) = LogOptions::new().segment_bytes(1 << 20).open(&dir)?;
+//! assert!(report.created);
+//!
+//! // A new leader makes its epoch durable; appends of older epochs are refused from then on.
+//! log.advance_epoch(Epoch::new(1))?;
+//!
+//! // Ordered when `append` returns, durable when the ticket says so.
+//! let ticket = log.append(&Record::new(Zxid::from_parts(1, 1), 1_700_000_000_000, b"create /a"))?;
+//! assert_eq!(ticket.wait()?, Zxid::from_parts(1, 1));
+//!
+//! let mut reader = log.reader(Zxid::ZERO)?;
+//! let record = reader.next_record()?.expect("what is durable can be read");
+//! assert_eq!(record.payload, b"create /a");
+//! # drop(reader);
+//! log.close()?;
+//! # std::fs::remove_dir_all(&dir).unwrap();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Finding your way
+//! | to | look at |
+//! |---|---|
+//! | open, create, choose | [`LogOptions`], [`GroupPolicy`], [`RecoveryReport`] |
+//! | append | [`Log::append`], [`Log::append_batch`], [`AppendTicket`] |
+//! | read and follow | [`Log::reader`], [`Log::reader_at_time`], [`LogReader`] |
+//! | fence an old leader | [`Log::advance_epoch`] |
+//! | cut and clean up | [`Log::truncate`], [`Log::purge`], [`Retention`], [`Log::pin`] |
+//! | watch over it | [`Log::health`], [`Log::stats`] |
+//! | act on a failure | [`Error::kind`], [`Error::code`], `docs/RECOVERY.md` |
+//! | test a server on power cuts | the module `sim` (feature `sim`) |
+//!
+//! # Features
+//! - `sim`: the simulated disk, with faults and power cuts drawn from a seed.
+//! - `planted-bugs`: known bugs for the simulator to find. Never for a product.
 
 mod base;
 mod format;
@@ -7,17 +51,20 @@ pub mod inspect;
 mod io;
 mod log;
 
-pub use base::{Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
 #[cfg(feature = "planted-bugs")]
 pub use base::planted::plant;
+pub use base::{Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
 pub use format::{DatabaseId, Numbering, SegmentFill};
 #[cfg(any(test, feature = "sim"))]
 pub use io::sim;
 pub use io::{Backend, BackendChoice, BackendInfo, WriteMode};
+#[cfg(any(test, feature = "sim"))]
+pub use log::repair_record_sim;
 pub use log::{
-    AppendTicket, CutReport, Execution, Gather, GroupPolicy, Health, Log, LogOptions, LogPin, LogReader, LogStats,
-    Loss, ManifestRepair, PurgeReport, Record, RecoveryReport, Retention, SalvageOptions, SalvageReport, TailState,
-    TruncateReport, salvage, truncate_dir,
+    AppendTicket, CutReport, Damage, Execution, Gather, GroupPolicy, Health, Log, LogOptions, LogPin,
+    LogReader, LogStats, LogView, Loss, ManifestRepair, PurgeReport, Record, RecoveryReport, RepairReport,
+    Retention, SalvageOptions, SalvageReport, TailState, TruncateReport, ViewReader, repair_record, salvage,
+    truncate_dir,
 };
 
 use base::planted::planted;

@@ -1,8 +1,9 @@
 //! The command line of a bench: `cargo bench --bench NAME -- --quick --csv FILE --svg FILE --dir DIR`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// The options that all benches understand.
+/// The options that benches understand.
 #[derive(Clone, Debug)]
 pub(crate) struct BenchArgs {
     /// Short runs: to see that it works, not to quote. Also without `cargo bench`, so that a test run over
@@ -12,9 +13,18 @@ pub(crate) struct BenchArgs {
     pub(crate) csv: Option<PathBuf>,
     /// Where the picture goes.
     pub(crate) svg: Option<PathBuf>,
-    /// The directory on the disk to be measured; the system's directory for temporary files if not given.
+    /// The directory on the disk to be measured; one in the build's directory if not given, since the
+    /// system's directory for temporary files may be in memory.
     pub(crate) dir: PathBuf,
+    /// Only this policy.
+    pub(crate) policy: Option<String>,
+    /// These numbers of writers.
+    pub(crate) writers: Option<Vec<usize>>,
+    /// How long each case is measured.
+    pub(crate) seconds: Option<Duration>,
 }
+
+const KNOWN: &str = "--quick --csv FILE --svg FILE --dir DIR --policy NAME --writers N,M --seconds S";
 
 impl BenchArgs {
     /// Reads this process's command line; exits with a message where it is not understood.
@@ -27,24 +37,47 @@ impl BenchArgs {
 
     /// Reads words. `cargo bench` adds `--bench`.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<BenchArgs, String> {
-        let mut args = BenchArgs { quick: true, csv: None, svg: None, dir: std::env::temp_dir() };
+        let mut args = BenchArgs {
+            quick: true,
+            csv: None,
+            svg: None,
+            dir: PathBuf::from(env!("CARGO_TARGET_TMPDIR")),
+            policy: None,
+            writers: None,
+            seconds: None,
+        };
         let mut asked_quick = false;
         while let Some(word) = words.next() {
-            let mut path = || words.next().map(PathBuf::from).ok_or(format!("{word} needs a value"));
+            let mut value = || words.next().ok_or(format!("{word} needs a value"));
             match word.as_str() {
                 "--bench" => args.quick = false,
                 "--quick" => asked_quick = true,
-                "--csv" => args.csv = Some(path()?),
-                "--svg" => args.svg = Some(path()?),
-                "--dir" => args.dir = path()?,
-                _ => {
-                    return Err(format!(
-                        "unknown option {word}; known: --quick --csv FILE --svg FILE --dir DIR"
-                    ));
-                }
+                "--csv" => args.csv = Some(value()?.into()),
+                "--svg" => args.svg = Some(value()?.into()),
+                "--dir" => args.dir = value()?.into(),
+                "--policy" => args.policy = Some(value()?),
+                "--writers" => args.writers = Some(numbers(&value()?)?),
+                "--seconds" => args.seconds = Some(seconds(&value()?)?),
+                _ => return Err(format!("unknown option {word}; known: {KNOWN}")),
             }
         }
         args.quick |= asked_quick;
         Ok(args)
     }
+
+    /// The build's directory, for what is written where nothing else was asked for.
+    pub(crate) fn target_dir() -> &'static Path {
+        let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        temporary.parent().unwrap_or(temporary)
+    }
+}
+
+fn numbers(text: &str) -> Result<Vec<usize>, String> {
+    let number = |word: &str| word.parse().ok().filter(|n| (1..=4096).contains(n));
+    text.split(',').map(|word| number(word).ok_or(format!("{word} is no number of writers"))).collect()
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text} is no number of seconds"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| format!("{text}: {error}"))
 }

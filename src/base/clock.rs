@@ -1,6 +1,8 @@
 //! The one reader of time. Everything below takes a [`Clock`], so that the simulator can turn the hands.
 
+#[cfg(test)]
 use std::sync::Arc;
+#[cfg(test)]
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,10 +10,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Debug)]
 pub(crate) enum Clock {
     Real(Instant),
-    #[cfg_attr(
-        not(any(test, feature = "sim")),
-        expect(dead_code, reason = "only the simulator turns the hands")
-    )]
+    /// The simulator turns the hands.
+    #[cfg(test)]
     Virtual(Arc<AtomicU64>),
 }
 
@@ -25,6 +25,7 @@ impl Clock {
     pub(crate) fn nanos(&self) -> u64 {
         match self {
             Clock::Real(start) => u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            #[cfg(test)]
             Clock::Virtual(nanos) => nanos.load(Ordering::Relaxed),
         }
     }
@@ -36,6 +37,7 @@ impl Clock {
             Clock::Real(_) => SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)),
+            #[cfg(test)]
             Clock::Virtual(nanos) => {
                 i64::try_from(nanos.load(Ordering::Relaxed) / 1_000_000).unwrap_or(i64::MAX)
             }

@@ -161,6 +161,11 @@ impl Error {
         self.0.code
     }
 
+    /// What happened, without the place.
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// Where it is: file, offset, zxid, as far as they are known.
     pub fn at(&self) -> &Place {
         &self.0.place

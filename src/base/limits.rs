@@ -26,6 +26,10 @@ pub const RECORD_BYTES_DEFAULT: u64 = 1024 * 1024 + 64 * 1024;
 /// The hard bound of one record: what a 31-bit length holds, less what framing adds.
 pub const RECORD_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
+/// Segments are numbered up to here: no log gets there, so a higher number is damage, and arithmetic on
+/// numbers below cannot wrap.
+pub const SEGMENT_SEQ_MAX: u64 = 1 << 62;
+
 /// Smallest and largest bound on the bytes of one group; a single larger record or batch travels alone.
 pub const GROUP_BYTES_MIN: u64 = 4096;
 /// See [`GROUP_BYTES_MIN`].

@@ -7,6 +7,7 @@ mod error;
 pub mod limits;
 pub(crate) mod planted;
 mod random;
+pub(crate) mod sync;
 mod zxid;
 
 pub(crate) use clock::Clock;

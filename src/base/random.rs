@@ -1,8 +1,8 @@
-//! A small deterministic generator (SplitMix64), seeded from the system or from a test's seed.
+//! A small deterministic generator (`SplitMix64`), seeded from the system or from a test's seed.
 
 use std::hash::{BuildHasher, Hasher};
 
-/// SplitMix64 (Steele, Lea, Flood: *Fast splittable pseudorandom number generators*, OOPSLA 2014).
+/// `SplitMix64` (Steele, Lea, Flood: *Fast splittable pseudorandom number generators*, OOPSLA 2014).
 ///
 /// Good enough for identities and salts; not for secrets.
 #[derive(Clone, Debug)]

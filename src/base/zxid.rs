@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn halves_round_trip() {
         let zxid = Zxid::from_parts(7, 42);
-        assert_eq!((zxid.epoch().get(), zxid.counter(), zxid.get()), (7, 42, (7 << 32) | 42));
+        assert_eq!((zxid.epoch().get(), zxid.counter(), zxid.get()), (7, 42, (7 << 32) + 42));
         assert_eq!(zxid.to_string(), "0x70000002a");
     }
 

@@ -136,7 +136,11 @@ impl Manifest {
     }
 
     fn is_consistent(&self) -> bool {
-        self.first_seq > 0
+        // Both only count up, by one at a time.
+        self.version <= u64::MAX / 2
+            && self.first_seq > 0
+            && self.first_seq <= limits::SEGMENT_SEQ_MAX
+            && self.cuts.iter().all(|c| c.next_seq <= limits::SEGMENT_SEQ_MAX)
             && self.cuts.iter().all(|c| c.seq >= self.first_seq && c.next_seq > c.seq)
             && self.cuts.windows(2).all(|w| w[0].next_seq <= w[1].seq && w[0].last_zxid <= w[1].last_zxid)
     }

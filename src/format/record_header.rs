@@ -43,13 +43,18 @@ impl RecordHeader {
         if crc32(seed, &bytes[4..]) != header_crc || u32_at(bytes, 12) != 0 {
             return None;
         }
-        Some(RecordHeader {
-            header_crc,
+        Some(RecordHeader::of_verified(bytes))
+    }
+
+    /// Takes the fields of a header that was verified in this very memory.
+    pub(crate) fn of_verified(bytes: &[u8]) -> RecordHeader {
+        RecordHeader {
+            header_crc: u32_at(bytes, 0),
             payload_crc: u32_at(bytes, 4),
             payload_bytes: u32_at(bytes, 8),
             zxid: Zxid::new(u64_at(bytes, 16)),
             time_ms: i64_at(bytes, 24),
-        })
+        }
     }
 }
 

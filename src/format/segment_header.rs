@@ -5,6 +5,7 @@ use crate::base::{Error, ErrorKind, Result, limits};
 
 const MAGIC: &[u8; 8] = b"ARBORSEG";
 const VERSION: u32 = 1;
+#[expect(clippy::cast_possible_truncation, reason = "a page fits any usize")]
 const BYTES: usize = limits::SEGMENT_HEADER_BYTES as usize;
 
 /// How the blocks of a segment came to be before it was used. What it costs is in

@@ -5,7 +5,7 @@ use super::manifest::ManifestInfo;
 use super::memory_file::MemoryFile;
 use super::stream::{FoundRecord, Item};
 use super::walk::{Step, Until, Walk};
-use crate::base::{Error, Result, Zxid, limits};
+use crate::base::{Result, Zxid, limits};
 use crate::format::{DatabaseId, GroupHeader, GroupKind, Manifest, SegmentHeader};
 use crate::log::read::{Record, Records, scan_segment, verify_group};
 

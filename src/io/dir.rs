@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -23,26 +23,30 @@ pub(crate) fn open_dir(path: &Path, choice: BackendChoice) -> io::Result<Arc<dyn
     Ok(Arc::new(Directory::open(path, choice, try_io_uring)?))
 }
 
-/// Opens the directory at `path` for those who only look: nothing is tried out in it, not even with a file
-/// that has no name, so it works where nothing may be written.
+/// Opens the directory at `path` to be read only: nothing is tried out in it, so that nothing is written to
+/// its file system at all.
 pub(crate) fn open_dir_to_read(path: &Path) -> io::Result<Arc<dyn Disk>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let fd = retry_on_intr(|| fs::open(path, flags, Mode::empty()))?;
+    let fd = open_fd(path)?;
+    let physical_block_bytes = medium::block_bytes(fd.as_fd());
     let info = BackendInfo {
         backend: Backend::Threads,
         refused: None,
         direct: false,
         direct_align_bytes: 4096,
-        physical_block_bytes: 4096,
+        physical_block_bytes,
     };
     let choice = BackendChoice::Threads;
-    Ok(Arc::new(Directory { path: path.to_owned(), fd, info, choice, direct_align: None, locks: Mutex::default() }))
+    Ok(Arc::new(Directory { fd, info, choice, direct_align: None, locks: Mutex::default() }))
+}
+
+fn open_fd(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(retry_on_intr(|| fs::open(path, flags, Mode::empty()))?)
 }
 
 /// The directory, held open: what happens to its path later does not matter.
 #[derive(Debug)]
 struct Directory {
-    path: PathBuf,
     fd: OwnedFd,
     info: BackendInfo,
     choice: BackendChoice,
@@ -58,8 +62,7 @@ impl Directory {
         choice: BackendChoice,
         try_io_uring: impl FnOnce() -> Result<(), Refusal>,
     ) -> io::Result<Directory> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = retry_on_intr(|| fs::open(path, flags, Mode::empty()))?;
+        let fd = open_fd(path)?;
         let refused = match choice {
             BackendChoice::Threads => None,
             BackendChoice::IoUring => try_io_uring().err(),
@@ -87,7 +90,7 @@ impl Directory {
             physical_block_bytes,
         };
         let direct_align = direct_align.map(usize::try_from).transpose().map_err(io::Error::other)?;
-        Ok(Directory { path: path.to_owned(), fd, info, choice, direct_align, locks: Mutex::default() })
+        Ok(Directory { fd, info, choice, direct_align, locks: Mutex::default() })
     }
 
     /// Lists one name; none if it is gone by now.

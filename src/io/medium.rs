@@ -30,8 +30,13 @@ pub(super) fn examine(dir: BorrowedFd<'_>) -> Medium {
         fs::openat(dir, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
     Medium {
         direct_align: scratch.ok().and_then(|scratch| direct_align(&scratch)),
-        physical_block_bytes: physical_block_bytes(dir).unwrap_or(BLOCK_BYTES_UNKNOWN),
+        physical_block_bytes: block_bytes(dir),
     }
+}
+
+/// The unit that the medium writes as one, by looking alone.
+pub(super) fn block_bytes(dir: BorrowedFd<'_>) -> u64 {
+    physical_block_bytes(dir).unwrap_or(BLOCK_BYTES_UNKNOWN)
 }
 
 fn direct_align(scratch: &OwnedFd) -> Option<u64> {

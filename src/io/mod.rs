@@ -10,10 +10,10 @@ mod probe;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 mod threads;
-mod wait_word;
 mod transfer;
 #[cfg(target_os = "linux")]
 mod uring;
+mod wait_word;
 
 #[cfg(test)]
 mod conformance;

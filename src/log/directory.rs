@@ -3,7 +3,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::base::{Error, ErrorKind, Result, limits};
-use crate::format::{MANIFEST_NAME, MANIFEST_TEMP_NAME, Manifest, RESERVE_NAME};
+use crate::format::{MANIFEST_NAME, MANIFEST_TEMP_NAME, Manifest, RESERVE_NAME, segment_name};
 use crate::io::{Disk, File, OpenMode};
 
 /// The directory of a log: its manifest, and the one way to change it.
@@ -47,7 +47,9 @@ pub(crate) fn read_manifest(disk: &dyn Disk) -> Result<Option<Manifest>> {
         Ok(file) => file,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
-            return Err(Error::corrupt("not_a_file", "the manifest is no regular file").in_file(MANIFEST_NAME));
+            return Err(
+                Error::corrupt("not_a_file", "the manifest is no regular file").in_file(MANIFEST_NAME)
+            );
         }
         Err(e) => return Err(wrap(e)),
     };
@@ -112,10 +114,20 @@ pub(crate) fn keep_reserve(disk: &dyn Disk) {
     }
 }
 
+/// Makes a segment's content durable, whoever wrote it.
+pub(crate) fn sync_segment(disk: &dyn Disk, seq: u64) -> Result<()> {
+    let name = segment_name(seq);
+    let wrap = |e| Error::io("sync a segment", e).in_file(&name);
+    let file = disk.open(&name, OpenMode::Write { direct: false }).map_err(wrap)?;
+    file.sync().map_err(wrap)
+}
+
 /// Opens an existing segment for reading.
 pub(crate) fn open_segment(disk: &dyn Disk, name: &str) -> Result<Arc<dyn File>> {
     disk.open(name, OpenMode::Read).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Error::corrupt("segment_missing", "the segment is missing").in_file(name),
+        std::io::ErrorKind::NotFound => {
+            Error::corrupt("segment_missing", "the segment is missing").in_file(name)
+        }
         std::io::ErrorKind::InvalidInput => {
             Error::corrupt("not_a_file", "the segment is no regular file").in_file(name)
         }

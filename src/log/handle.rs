@@ -1,18 +1,18 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid, checksum};
-use crate::format::{DatabaseId, LOCK_NAME, Numbering};
-use crate::io::{BackendInfo, Disk, Lock, WriteMode, open_dir};
+use crate::format::{DatabaseId, IndexEntry, LOCK_NAME, Numbering};
+use crate::io::{BackendInfo, Disk, Lock, open_dir};
 use crate::log::commit::Incoming;
 use crate::log::engine::{Patience, Shared, StartOptions, Threads};
 use crate::log::options::LogOptions;
-use crate::log::read::{LogReader, Record};
-use crate::log::recover::{Judgement, Opened, RecoveryReport, Survey, create, judge, open_recovered, survey};
-use crate::log::retain::{Execution, LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate_on};
-use crate::log::segments::SegmentSet;
+use crate::log::read::{Damage, LogReader, Record, verify};
+use crate::log::recover::{Opened, RecoveryReport, create, judge, open_recovered, survey};
+use crate::log::retain::{
+    Execution, LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate_on,
+};
 use crate::log::stats::{Health, LogStats};
 use crate::log::ticket::AppendTicket;
 
@@ -43,7 +43,7 @@ impl LogOptions {
         let dir = dir.as_ref();
         let disk = open_dir(dir, self.backend)
             .map_err(|e| Error::io("open the log's directory", e).in_file(&dir.display().to_string()))?;
-        self.open_on(&disk)
+        self.open_on(&disk, None)
     }
 
     /// Opens the log on a simulated disk, with real threads.
@@ -53,12 +53,13 @@ impl LogOptions {
     #[cfg(any(test, feature = "sim"))]
     pub fn open_sim(&self, disk: &crate::sim::SimDisk) -> Result<(Log, RecoveryReport)> {
         self.check()?;
-        self.open_on(&disk.handle())
+        self.open_on(&disk.handle(), None)
     }
 
-    fn open_on(&self, disk: &Arc<dyn Disk>) -> Result<(Log, RecoveryReport)> {
+    fn open_on(&self, disk: &Arc<dyn Disk>, lock: Option<Box<dyn Lock>>) -> Result<(Log, RecoveryReport)> {
         let clock = Clock::real();
-        let lock = take_lock(disk.as_ref())?;
+        // Before any queue is made: a ring keeps the lock until its last write has ended.
+        let lock = lock.map_or_else(|| take_lock(disk.as_ref()), Ok)?;
         let mut random = Random::from_system();
         let opened = open_locked(disk, self, &clock, &mut random)?;
         let report = opened.report.clone();
@@ -73,7 +74,8 @@ impl LogOptions {
 pub(crate) fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Lock>> {
     disk.lock(LOCK_NAME).map_err(|e| match e.kind() {
         std::io::ErrorKind::WouldBlock => {
-            Error::new(ErrorKind::Locked, "locked", format!("the log is open elsewhere: {e}")).in_file(LOCK_NAME)
+            Error::new(ErrorKind::Locked, "locked", format!("the log is open elsewhere: {e}"))
+                .in_file(LOCK_NAME)
         }
         _ => Error::io("lock the log's directory", e).in_file(LOCK_NAME),
     })
@@ -89,16 +91,15 @@ pub(crate) fn open_locked(
     let start = clock.nanos();
     let mut found = survey(disk)?;
     let created = found.manifest.is_none();
-    let judged = match &found.manifest {
-        Some(manifest) => judge(&found, manifest)?,
-        None => {
-            let judged = create(disk, &found, options, clock, random)?;
-            found = survey(disk)?;
-            judged
-        }
+    let judged = if let Some(manifest) = &found.manifest {
+        judge(&found, manifest)?
+    } else {
+        let judged = create(disk, &found, options, clock, random)?;
+        found = survey(disk)?;
+        judged
     };
     let read = clock.nanos();
-    let mut opened = open_recovered(disk, &found, judged, options, clock, random)?;
+    let mut opened = open_recovered(disk, &found, &judged, options, clock, random)?;
     opened.report.created = created;
     opened.report.read_ns = read - start;
     opened.report.total_ns = clock.nanos() - start;
@@ -133,7 +134,10 @@ impl Log {
     /// As [`append`](Log::append), and [`ErrorKind::CounterExhausted`].
     pub fn append_next(&self, epoch: Epoch, time_ms: i64, payload: &[u8]) -> Result<AppendTicket> {
         let payload_crc = checksum::crc32(0, payload);
-        self.append_incoming(&[Incoming { zxid: None, epoch, time_ms, payload, payload_crc }], Patience::Forever)
+        self.append_incoming(
+            &[Incoming { zxid: None, epoch, time_ms, payload, payload_crc }],
+            Patience::Forever,
+        )
     }
 
     /// Appends several records as one: a crash keeps all of them or none. The ticket is the last one's.
@@ -189,11 +193,11 @@ impl Log {
     /// [`ErrorKind::Poisoned`] if a write failed.
     pub fn flush(&self) -> Result<Zxid> {
         let (zxid, batch) = {
-            let inner = self.shared.inner();
-            (inner.core.logged_zxid(), inner.core.forming_batch())
+            let core = &self.shared.inner().core;
+            // If nothing is forming, the last record is in the group before.
+            let forming = u64::from(core.forming_records() > 0);
+            (core.logged_zxid(), (core.forming_batch() + forming).saturating_sub(1))
         };
-        // If nothing is forming, the last record is in a group before; its waiters share that group's place.
-        let batch = if self.shared.inner().core.forming_records() == 0 { batch.saturating_sub(1) } else { batch };
         self.shared.wait(zxid, batch, None)?;
         Ok(zxid)
     }
@@ -204,6 +208,16 @@ impl Log {
     /// [`ErrorKind::NotInLog`] if some of them were purged.
     pub fn reader(&self, after: Zxid) -> Result<LogReader> {
         LogReader::new(self.shared.clone(), after)
+    }
+
+    /// Reads everything that is durable and lists what has changed since it was acknowledged, to be fetched
+    /// from a peer. Appends go on meanwhile; [`repair_record`](crate::repair_record) puts records back, once
+    /// the log is closed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if something cannot be read. Damage is no error here: it is the answer.
+    pub fn verify(&self) -> Result<Vec<Damage>> {
+        verify(&self.shared)
     }
 
     /// Reads from the first record on whose time is `time_ms` or later, by the running maximum of the times:
@@ -218,20 +232,28 @@ impl Log {
 
     /// The record before the first one whose time is `time_ms` or later; the last one if there is none.
     fn zxid_before_time(&self, time_ms: i64) -> Result<Zxid> {
+        // The last group before which all times are earlier: the first late record is in it or behind it.
+        let early = |index: &[IndexEntry]| {
+            let at = index.partition_point(|e| e.time_max_before_ms < time_ms);
+            at.checked_sub(1).map(|i| Zxid::new(index[i].first_zxid.get() - 1))
+        };
+        let (in_use, in_use_first) = {
+            let inner = self.shared.inner();
+            let index = &inner.core.active().index;
+            (early(index), index.first().copied())
+        };
         let start = {
             let segments = self.shared.segments.read();
-            let mut start = segments.first().map_or(Zxid::ZERO, |s| s.floor_zxid);
-            for segment in segments.iter() {
-                let Some(ended) = &segment.ended else { break };
-                let before = ended.index.iter().take_while(|e| e.time_max_before_ms < time_ms).last();
-                if let Some(entry) = before {
-                    start = Zxid::new(entry.first_zxid.get() - 1);
-                }
-                if ended.time_max_ms >= time_ms {
-                    break;
-                }
+            let floor = segments.first().map_or(Zxid::ZERO, |s| s.floor_zxid);
+            let mut indexes = segments.iter().filter_map(|s| s.ended.as_ref()).map(|e| &e.index);
+            let first = indexes.find_map(|i| i.first().copied()).or(in_use_first);
+            if first.is_some_and(|e| e.time_max_before_ms >= time_ms) {
+                // The running maximum was reached by a record that is purged: all that is left comes after it.
+                return Ok(floor);
             }
-            start.max(self.floor_from(&segments))
+            let mut ended = segments.iter().rev().filter_map(|s| s.ended.as_ref());
+            let earlier = in_use.or_else(|| ended.find_map(|e| early(&e.index)));
+            earlier.unwrap_or(floor)
         };
         let mut reader = self.reader(start)?;
         let mut last = start;
@@ -242,10 +264,6 @@ impl Log {
             last = record.zxid;
         }
         Ok(last)
-    }
-
-    fn floor_from(&self, segments: &SegmentSet) -> Zxid {
-        segments.first().map_or(Zxid::ZERO, |s| s.floor_zxid)
     }
 
     /// Keeps the records after `after` from being purged while the pin lives.
@@ -277,8 +295,7 @@ impl Log {
         let options = self.shared.options.clone();
         let lock = self.close_keeping_lock()?;
         let report = truncate_locked(&disk, to)?;
-        drop(lock);
-        let (log, _) = options.open_on(&disk)?;
+        let (log, _) = options.open_on(&disk, lock)?;
         Ok((log, report))
     }
 

@@ -12,17 +12,29 @@ pub(crate) mod read;
 pub(crate) mod recover;
 pub(crate) mod retain;
 mod segments;
+#[cfg(test)]
+mod simulation;
 mod stats;
 mod ticket;
+mod view;
+mod view_reader;
 mod waiting;
+mod watermark;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
 
 pub use handle::Log;
 pub use options::{Gather, GroupPolicy, LogOptions};
-pub use read::{LogReader, Record};
+pub use read::{Damage, LogReader, Record};
 pub use recover::{CutReport, RecoveryReport, TailState};
+#[cfg(any(test, feature = "sim"))]
+pub use retain::repair_record_sim;
 pub use retain::{
-    Execution, LogPin, Loss, ManifestRepair, PurgeReport, Retention, SalvageOptions, SalvageReport, TruncateReport,
-    salvage, truncate_dir,
+    Execution, LogPin, Loss, ManifestRepair, PurgeReport, RepairReport, Retention, SalvageOptions,
+    SalvageReport, TruncateReport, repair_record, salvage, truncate_dir,
 };
 pub use stats::{Health, LogStats};
 pub use ticket::AppendTicket;
+pub use view::LogView;
+pub use view_reader::ViewReader;

@@ -256,14 +256,18 @@ impl LogOptions {
         check(record.contains(&self.record_bytes_max), "record_bytes_max", "1 byte to 1 GiB")?;
         if let Some(block) = self.block_bytes {
             let sizes = limits::BLOCK_BYTES_MIN..=limits::BLOCK_BYTES_MAX;
-            check(block.is_power_of_two() && sizes.contains(&block), "block_bytes", "a power of two, 512 to 65,536")?;
+            check(
+                block.is_power_of_two() && sizes.contains(&block),
+                "block_bytes",
+                "a power of two, 512 to 65,536",
+            )?;
         }
         let pace = 1 << 20..=1 << 40;
         check(pace.contains(&self.prepare_bytes_per_second), "prepare_bytes_per_second", "1 MiB to 1 TiB")?;
         let mark = self.idle_mark.unwrap_or(Duration::from_millis(1));
-        let marks = Duration::from_millis(1)..=Duration::from_secs(3600);
+        let marks = Duration::from_millis(1)..=Duration::from_hours(1);
         check(marks.contains(&mark), "idle_mark", "1 ms to 1 h")?;
-        let stuck = Duration::from_millis(1)..=Duration::from_secs(86_400);
+        let stuck = Duration::from_millis(1)..=Duration::from_hours(24);
         check(stuck.contains(&self.stuck_after), "stuck_after", "1 ms to 1 day")
     }
 }

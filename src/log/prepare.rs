@@ -4,8 +4,9 @@ use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid, limits};
 use crate::format::{DatabaseId, SegmentFill, SegmentHeader, segment_name, segment_temp_name};
 use crate::io::{Buffer, Disk, File, OpenMode};
 use crate::log::commit::ActiveSegment;
-use crate::log::directory::{remove_if_there, sync_dir};
+use crate::log::directory::{open_segment, remove_if_there, sync_dir};
 use crate::log::options::LogOptions;
+use crate::log::read::is_blank_file;
 
 /// Zeros are written in pieces of this size: large enough to be cheap, small enough to let commits pass.
 const PIECE: usize = 256 * 1024;
@@ -46,6 +47,7 @@ pub(crate) struct Preparation {
     file: Option<Arc<dyn File>>,
     zeros: Buffer,
     filled: u64,
+    renamed: bool,
 }
 
 impl Preparation {
@@ -68,7 +70,15 @@ impl Preparation {
         let piece = PIECE.min(usize::try_from(header.capacity).unwrap_or(PIECE));
         let mut zeros = Buffer::with_capacity(piece);
         zeros.resize_zeroed(piece);
-        Preparation { disk: disk.clone(), header, direct: plan.direct, file: None, zeros, filled: 0 }
+        Preparation {
+            disk: disk.clone(),
+            header,
+            direct: plan.direct,
+            file: None,
+            zeros,
+            filled: 0,
+            renamed: false,
+        }
     }
 
     /// Does the next piece of work. Returns the segment once it is ready. A full disk turns the rest into a
@@ -76,7 +86,11 @@ impl Preparation {
     pub(crate) fn step(&mut self) -> Result<Option<ActiveSegment>> {
         let done = self.try_step();
         match done {
-            Err(e) if e.kind() == ErrorKind::NoSpace && self.header.fill != SegmentFill::Growing => {
+            Err(e)
+                if e.kind() == ErrorKind::NoSpace
+                    && self.header.fill != SegmentFill::Growing
+                    && !self.renamed =>
+            {
                 self.discard()?;
                 self.header.fill = SegmentFill::Growing;
                 Ok(None)
@@ -97,6 +111,12 @@ impl Preparation {
     /// The bytes that the last step wrote, for pacing.
     pub(crate) fn piece_bytes(&self) -> u64 {
         if self.header.fill == SegmentFill::Zeroed { self.zeros.len() as u64 } else { 0 }
+    }
+
+    /// Whether it has failed after the segment got its name: a failed directory sync says nothing of what the
+    /// directory holds, and trying again under the same name would prove nothing.
+    pub(crate) fn is_name_unsure(&self) -> bool {
+        self.renamed
     }
 
     fn try_step(&mut self) -> Result<Option<ActiveSegment>> {
@@ -134,21 +154,37 @@ impl Preparation {
         }
     }
 
-    fn name_it(&self, file: &dyn File) -> Result<ActiveSegment> {
+    fn name_it(&mut self, file: &dyn File) -> Result<ActiveSegment> {
         let (temp, name) = (segment_temp_name(self.header.seq), segment_name(self.header.seq));
         let wrap = |e| Error::io("prepare a segment", e).in_file(&temp);
         let page = self.header.encode();
         let mut buffer = Buffer::with_capacity(page.len());
         buffer.extend(&page);
         file.write_all_at(0, buffer.as_slice()).map_err(wrap)?;
-        file.sync().map_err(wrap)?;
+        if !crate::planted("segment_named_unsynced") {
+            file.sync().map_err(wrap)?;
+        }
+        self.check_name_is_free(&name)?;
         self.disk.rename(&temp, &name).map_err(wrap)?;
+        self.renamed = true;
         sync_dir(self.disk.as_ref())?;
         let file = self
             .disk
             .open(&name, OpenMode::Write { direct: self.direct })
             .map_err(|e| Error::io("open a segment", e).in_file(&name))?;
         Ok(ActiveSegment::fresh(self.header, file, Zxid::ZERO))
+    }
+
+    /// A rename replaces what has the name. A blank segment may go, such as one whose directory could not be
+    /// synced; anything else is somebody's.
+    fn check_name_is_free(&self, name: &str) -> Result<()> {
+        match open_segment(self.disk.as_ref(), name) {
+            Ok(file) if is_blank_file(file.as_ref())? => Ok(()),
+            Ok(_) => Err(Error::corrupt("segment_exists", "there is a file where the next segment belongs")
+                .in_file(name)),
+            Err(error) if error.code() == "segment_missing" => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     fn discard(&mut self) -> Result<()> {

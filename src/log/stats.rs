@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::base::Zxid;
-use crate::io::WriteOp;
+use crate::io::{Durability, WriteOp};
 use crate::log::options::LogOptions;
 
 /// Latencies are kept in buckets of an eighth of a power of two, from 1 us on.
@@ -15,7 +15,7 @@ pub struct LogStats {
     pub records: u64,
     /// Groups handed to the disk, marks included.
     pub groups: u64,
-    /// Durable writes: groups and seals.
+    /// Durable writes: groups and seals. None with [`WriteMode::Unsynced`](crate::WriteMode::Unsynced).
     pub syncs: u64,
     /// Bytes handed to the disk for groups, padding included.
     pub group_bytes: u64,
@@ -59,6 +59,8 @@ pub enum Health {
 pub(crate) struct Recorder {
     stats: LogStats,
     buckets: Box<[u64; BUCKETS]>,
+    /// Whether a write is durable when it ends.
+    durable: bool,
     slow_ns: u64,
     slow: bool,
     /// Durable writes in a row that were quick again.
@@ -71,6 +73,7 @@ impl Recorder {
             stats: LogStats::default(),
             buckets: Box::new([0; BUCKETS]),
             slow_ns: u64::try_from(options.slow_sync.as_nanos()).unwrap_or(u64::MAX),
+            durable: options.write_mode.durability() != Durability::None,
             slow: false,
             quick: 0,
         }
@@ -78,13 +81,13 @@ impl Recorder {
 
     pub(crate) fn group_started(&mut self, write: &WriteOp) {
         self.stats.groups += 1;
-        self.stats.syncs += 1;
+        self.stats.syncs += u64::from(self.durable);
         self.stats.group_bytes += write.buffer.len() as u64;
     }
 
     pub(crate) fn rolled(&mut self) {
         self.stats.rolls += 1;
-        self.stats.syncs += 1;
+        self.stats.syncs += u64::from(self.durable);
     }
 
     pub(crate) fn prepare_failed(&mut self) {
@@ -162,6 +165,7 @@ fn upper_bound_ns(bucket: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::WriteMode;
 
     #[test]
     fn buckets_cover_everything_within_an_eighth() {
@@ -173,12 +177,24 @@ mod tests {
     }
 
     #[test]
+    fn a_log_that_does_not_sync_counts_no_syncs() {
+        for (mode, syncs) in [(WriteMode::DirectDsync, 1), (WriteMode::Unsynced, 0)] {
+            let mut recorder = Recorder::new(&LogOptions::new().write_mode(mode));
+            recorder.rolled();
+            assert_eq!((recorder.stats.rolls, recorder.stats.syncs), (1, syncs), "{mode:?}");
+        }
+    }
+
+    #[test]
     fn sl_03_a_slow_spell_is_two_changes_of_health() {
         let mut recorder = Recorder::new(&LogOptions::new());
         let ms = 1_000_000;
         for took in [10; 50].into_iter().chain([2000; 5]).chain([10; 50]) {
             recorder.group_ended(took * ms);
         }
-        assert_eq!((recorder.stats.health_changes, recorder.is_slow(), recorder.stats.slow_syncs), (2, false, 5));
+        assert_eq!(
+            (recorder.stats.health_changes, recorder.is_slow(), recorder.stats.slow_syncs),
+            (2, false, 5)
+        );
     }
 }

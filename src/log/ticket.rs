@@ -13,7 +13,7 @@ use crate::log::waiting::{Listener, Tell};
 ///
 /// Wait for it in a thread, poll it, await it as a `Future` (no runtime is needed), or leave a callback. A
 /// thread that waits writes the group itself if nobody else does, which is the fastest way there is. A
-/// ticket that is dropped lets its record be written all the same.
+/// record whose ticket is dropped is written all the same, within about a millisecond.
 ///
 /// Acknowledged means durable. An error means *unknown*: the record may or may not be there after the log is
 /// opened anew.
@@ -22,12 +22,11 @@ pub struct AppendTicket {
     shared: Arc<Shared>,
     zxid: Zxid,
     batch: u64,
-    settled: bool,
 }
 
 impl AppendTicket {
     pub(crate) fn new(shared: Arc<Shared>, zxid: Zxid, batch: u64) -> AppendTicket {
-        AppendTicket { shared, zxid, batch, settled: false }
+        AppendTicket { shared, zxid, batch }
     }
 
     /// The record's zxid; of a batch, the last one's.
@@ -39,8 +38,7 @@ impl AppendTicket {
     ///
     /// # Errors
     /// [`ErrorKind::Poisoned`] if a write failed: nothing is known of this record.
-    pub fn wait(mut self) -> Result<Zxid> {
-        self.settled = true;
+    pub fn wait(self) -> Result<Zxid> {
         self.shared.wait(self.zxid, self.batch, None).map(|_| self.zxid)
     }
 
@@ -49,11 +47,10 @@ impl AppendTicket {
     /// # Errors
     /// [`ErrorKind::Timeout`] when the time has run out; [`ErrorKind::Poisoned`] if a write failed. A thread
     /// that happens to be writing the group itself returns when that write ends, even if it is late.
-    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Zxid> {
+    pub fn wait_timeout(&self, timeout: Duration) -> Result<Zxid> {
         let nanos = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let deadline = self.shared.clock.nanos().saturating_add(nanos);
         if self.shared.wait(self.zxid, self.batch, Some(deadline))? {
-            self.settled = true;
             return Ok(self.zxid);
         }
         let why = format!("zxid {} is not durable after {timeout:?}", self.zxid);
@@ -65,19 +62,16 @@ impl AppendTicket {
     /// # Errors
     /// [`ErrorKind::Poisoned`] if a write failed.
     pub fn is_durable(&self) -> Result<bool> {
-        match self.shared.outcome(self.zxid) {
-            Some(outcome) => outcome.map(|()| true),
-            None => {
-                self.shared.kick();
-                Ok(false)
-            }
+        if let Some(outcome) = self.shared.outcome(self.zxid) {
+            return outcome.map(|()| true);
         }
+        self.shared.kick();
+        Ok(false)
     }
 
     /// Calls `call` once the record is durable or the log has failed: at once and here if that is so by
     /// now, else in a thread of the log. It must be quick, and must not wait for a ticket.
-    pub fn on_durable(mut self, call: impl FnOnce(Result<Zxid>) + Send + 'static) {
-        self.settled = true;
+    pub fn on_durable(self, call: impl FnOnce(Result<Zxid>) + Send + 'static) {
         let zxid = self.zxid;
         self.listen(Tell::Call(Box::new(move |outcome| call(outcome.map(|()| zxid)))));
     }
@@ -97,24 +91,13 @@ impl AppendTicket {
 impl Future for AppendTicket {
     type Output = Result<Zxid>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Zxid>> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Zxid>> {
         if self.shared.outcome(self.zxid).is_none() {
             self.listen(Tell::Waker(cx.waker().clone()));
         }
         match self.shared.outcome(self.zxid) {
-            Some(outcome) => {
-                self.settled = true;
-                Poll::Ready(outcome.map(|()| self.zxid))
-            }
+            Some(outcome) => Poll::Ready(outcome.map(|()| self.zxid)),
             None => Poll::Pending,
-        }
-    }
-}
-
-impl Drop for AppendTicket {
-    fn drop(&mut self) {
-        if !self.settled && self.shared.outcome(self.zxid).is_none() {
-            self.shared.kick();
         }
     }
 }

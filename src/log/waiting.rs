@@ -1,10 +1,8 @@
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Waker;
 
-use parking_lot::Mutex;
-
 use crate::base::Result;
+use crate::base::sync::{AtomicU32, Mutex, Ordering, fence};
 use crate::io::WaitWord;
 
 /// Groups that are waited for at once are far fewer; two that share a place only wake each other in vain.
@@ -44,7 +42,7 @@ impl WaitingRoom {
     }
 
     fn place(&self, batch: u64) -> &Place {
-        &self.places[(batch % PLACES as u64) as usize]
+        &self.places[usize::try_from(batch % PLACES as u64).expect("less than 64")]
     }
 
     /// The word on which to sleep for a group.
@@ -67,7 +65,10 @@ impl WaitingRoom {
             }
         }
         listeners.push(listener);
-        place.listener_count.fetch_add(1, Ordering::AcqRel);
+        place.listener_count.fetch_add(1, Ordering::SeqCst);
+        // Pairs with the fence in `tell`: either the one who tells sees the listener, or the listener's next
+        // look sees the watermark.
+        fence(Ordering::SeqCst);
     }
 
     /// Wakes the threads that wait for group `batch`.
@@ -78,14 +79,15 @@ impl WaitingRoom {
     /// Tells the listeners of all groups before `end_batch` that share the place of `batch`.
     pub(crate) fn tell(&self, batch: u64, end_batch: u64, result: &Result<()>) {
         let place = self.place(batch);
-        if place.listener_count.load(Ordering::Acquire) == 0 {
+        fence(Ordering::SeqCst);
+        if place.listener_count.load(Ordering::SeqCst) == 0 {
             return;
         }
         let told: Vec<Listener> = {
             let mut listeners = place.listeners.lock();
             let told: Vec<Listener> = listeners.extract_if(.., |l| l.batch < end_batch).collect();
             let count = u32::try_from(told.len()).expect("a listener needs memory");
-            place.listener_count.fetch_sub(count, Ordering::AcqRel);
+            place.listener_count.fetch_sub(count, Ordering::SeqCst);
             told
         };
         // Outside the lock: a callback may append and listen again.

@@ -1,4 +1,14 @@
 //! All integration tests, as modules of one binary.
 
+mod allocations;
+mod allocations_per_append;
+#[cfg(feature = "sim")]
+mod faults;
+#[cfg(feature = "sim")]
+mod faults2;
+#[cfg(feature = "sim")]
+mod fuzz_replay;
+mod golden;
+mod kill_loop;
 mod recovery_codes;
 mod tidy;

@@ -1,11 +1,8 @@
 //! The project's own log.
-//!
-//! TO BE COMPLETED when the log lands: written against its announced interface (`LogOptions::open`,
-//! `append_next`, `AppendTicket::wait`, `reader`) and not compiled yet.
 
 use std::path::Path;
 
-use arborlog::{Log, LogOptions, Zxid};
+use arborlog::{Epoch, Log, LogOptions, Zxid};
 
 use super::{DurableLog, Recovered};
 use crate::writer::WriterLoop;
@@ -25,12 +22,12 @@ impl ArborlogLog {
 
 impl DurableLog for ArborlogLog {
     fn commit(&self, _writer: usize, record: &[u8]) {
-        let ticket = self.log.append_next(TIME_MS, record).expect("append");
+        let ticket = self.log.append_next(Epoch::ZERO, TIME_MS, record).expect("append");
         ticket.wait().expect("wait until durable");
     }
 
     fn commit_batch(&self, _writer: usize, records: &[&[u8]]) {
-        let append = |record: &&[u8]| self.log.append_next(TIME_MS, record).expect("append");
+        let append = |record: &&[u8]| self.log.append_next(Epoch::ZERO, TIME_MS, record).expect("append");
         // Acknowledged in order: the last ticket covers all before it.
         if let Some(last) = records.iter().map(append).last() {
             last.wait().expect("wait until durable");
@@ -40,7 +37,7 @@ impl DurableLog for ArborlogLog {
     fn pipeline(&self, writer: &mut WriterLoop<'_>, depth: usize) {
         writer.run_pipelined(
             depth,
-            |record| self.log.append_next(TIME_MS, record).expect("append"),
+            |record| self.log.append_next(Epoch::ZERO, TIME_MS, record).expect("append"),
             |ticket| {
                 ticket.wait().expect("wait until durable");
             },
@@ -55,10 +52,10 @@ const TIME_MS: i64 = 1_700_000_000_000;
 pub fn recover(dir: &Path) -> Recovered {
     let (log, _report) = LogOptions::new().open(dir).expect("reopen arborlog");
     let mut recovered = Recovered::default();
-    for record in log.reader(Zxid::ZERO).expect("open a reader") {
-        let record = record.expect("read a record");
+    let mut reader = log.reader(Zxid::ZERO).expect("open a reader");
+    while let Some(record) = reader.next_record().expect("read a record") {
         recovered.records += 1;
-        recovered.bytes += record.payload().len() as u64;
+        recovered.bytes += record.payload.len() as u64;
     }
     recovered
 }

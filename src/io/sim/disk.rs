@@ -13,6 +13,7 @@ use super::fault::Fault;
 use super::handle::Handle;
 use super::medium::Medium;
 use super::state::{Settings, Shared, State};
+#[cfg(test)]
 use crate::base::Clock;
 use crate::io::Disk;
 
@@ -113,6 +114,15 @@ impl SimDisk {
         self.shared.lock().faults.clear();
     }
 
+    /// Lets the writes end that are stalled now; returns how many. Later ones stall if a rule says so.
+    pub fn release_stalled(&self) -> usize {
+        let mut state = self.shared.lock();
+        let stalled = state.medium.under_way.values_mut().filter(|write| write.stalled);
+        let count = stalled.map(|write| write.stalled = false).count();
+        state.released.notify_all();
+        count
+    }
+
     /// How many calls went wrong by a rule so far. A test asserts it, so that it cannot pass without its fault.
     pub fn fault_hits(&self) -> u64 {
         self.shared.lock().faults.hits()
@@ -161,6 +171,7 @@ impl SimDisk {
     }
 
     /// The clock that goes by [`nanos`](SimDisk::nanos).
+    #[cfg(test)]
     pub(crate) fn clock(&self) -> Clock {
         Clock::Virtual(self.nanos())
     }

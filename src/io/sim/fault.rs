@@ -71,6 +71,9 @@ pub enum Effect {
     },
     /// A read that does not show the file's last write.
     StaleRead,
+    /// A write through a queue that does not end before [`SimDisk::release_stalled`](super::SimDisk::release_stalled)
+    /// lets it, or power is cut. Whoever waits for it is blocked, so it is for tests with real threads.
+    Stall,
     /// The kernel moves 1 to 7 bytes at a time. The backend finishes the transfer, so the caller sees nothing.
     Interrupted,
 }
@@ -86,7 +89,7 @@ impl Effect {
         use FaultOp::{Allocate, Read, Remove, Rename, SetLen, Sync, SyncDir, Write};
         match self {
             Effect::Error(_) => true,
-            Effect::ShortThenError { .. } | Effect::MisdirectedWrite { .. } => op == Write,
+            Effect::ShortThenError { .. } | Effect::MisdirectedWrite { .. } | Effect::Stall => op == Write,
             Effect::SyncFailsAndDropsPages => matches!(op, Sync | SyncDir),
             Effect::FlipBit { .. } | Effect::Interrupted => matches!(op, Read | Write),
             Effect::LostWrite => {

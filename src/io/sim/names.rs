@@ -37,8 +37,9 @@ struct Unsynced {
 enum Step {
     Link(Arc<str>, Entry),
     Unlink(Arc<str>),
-    /// One step, so that a power cut shows both of its names changed, or neither.
-    Rename(Arc<str>, Arc<str>),
+    /// One step, so that a power cut shows both of its names changed, or neither. What is renamed is known by
+    /// itself: a step that was lost before does not take this one with it.
+    Rename(Arc<str>, Arc<str>, Entry),
 }
 
 impl Names {
@@ -59,7 +60,8 @@ impl Names {
     }
 
     pub(super) fn rename(&mut self, from: &str, to: &str) {
-        self.change(Step::Rename(from.into(), to.into()));
+        let entry = self.cached.get(from).copied().expect("the caller has looked the name up");
+        self.change(Step::Rename(from.into(), to.into(), entry));
     }
 
     pub(super) fn sync(&mut self) {
@@ -116,8 +118,12 @@ impl Names {
     fn settle(&mut self, mut keep: impl FnMut() -> bool) {
         let mut blocked = BTreeSet::new();
         for mut unsynced in std::mem::take(&mut self.unsynced) {
+            if unsynced.lost {
+                self.unsynced.push(unsynced);
+                continue;
+            }
             let step = &unsynced.step;
-            let possible = !unsynced.lost && !step.names().any(|name| blocked.contains(name));
+            let possible = !step.names().any(|name| blocked.contains(name));
             if possible && keep() {
                 step.apply(Arc::make_mut(&mut self.durable));
             } else {
@@ -133,7 +139,7 @@ impl Step {
     fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         let (first, second) = match self {
             Step::Link(name, _) | Step::Unlink(name) => (name, None),
-            Step::Rename(from, to) => (from, Some(to)),
+            Step::Rename(from, to, _) => (from, Some(to)),
         };
         std::iter::once(first).chain(second)
     }
@@ -146,9 +152,9 @@ impl Step {
             Step::Unlink(name) => {
                 table.remove(name);
             }
-            Step::Rename(from, to) => {
-                let entry = table.remove(from).expect("a rename comes after the step that made its name");
-                table.insert(to.clone(), entry);
+            Step::Rename(from, to, entry) => {
+                table.remove(from);
+                table.insert(to.clone(), *entry);
             }
         }
     }

@@ -183,7 +183,16 @@ impl State {
     ) -> io::Result<UnderWay> {
         let offset = within_bounds(offset, bytes.len())?;
         let (name, bytes) = (name.clone(), bytes.into());
-        let mut write = UnderWay { inode, name, offset, bytes, durability, errno: None, interrupted: false };
+        let mut write = UnderWay {
+            inode,
+            name,
+            offset,
+            bytes,
+            durability,
+            errno: None,
+            interrupted: false,
+            stalled: false,
+        };
         if let Some(effect) = self.faults.strike(FaultOp::Write, &[&write.name]) {
             write.bend(effect);
         }

@@ -46,7 +46,12 @@ impl SimQueue {
     }
 
     fn finish(&self, number: u64) -> io::Result<()> {
-        self.shared.lock().operation(self.process, |state| {
+        let mut state = self.shared.lock();
+        let released = state.released.clone();
+        while state.medium.under_way.get(&number).is_some_and(|write| write.stalled) {
+            released.wait(&mut state);
+        }
+        state.operation(self.process, |state| {
             let write = state.medium.under_way.remove(&number).expect("under way until it ends, once");
             state.finish_write(&write)
         })

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::counters::SimCounters;
 use super::crash::{CrashImage, Side, SimMoment};
@@ -42,6 +42,8 @@ pub(super) struct State {
     pub(super) moments: Vec<SimMoment>,
     pub(super) crash_at: Option<(u64, CrashImage)>,
     pub(super) operations: u64,
+    /// Told when stalled writes may end.
+    pub(super) released: Arc<Condvar>,
     open: BTreeMap<InodeId, u64>,
     seed: u64,
     processes: u64,
@@ -64,6 +66,7 @@ impl State {
             moments: Vec::new(),
             crash_at: None,
             operations: 0,
+            released: Arc::default(),
             open: BTreeMap::new(),
             seed,
             processes: 0,
@@ -130,6 +133,7 @@ impl State {
         self.crash_at = None;
         self.locks.clear();
         self.open.clear();
+        self.released.notify_all();
     }
 
     /// Counts a call for the rules. A plain error comes back as one; another effect is for the caller.

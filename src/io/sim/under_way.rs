@@ -21,6 +21,8 @@ pub(super) struct UnderWay {
     pub(super) errno: Option<i32>,
     /// The kernel takes it in shreds; the backend finishes it.
     pub(super) interrupted: bool,
+    /// Does not end until it is released.
+    pub(super) stalled: bool,
 }
 
 impl UnderWay {
@@ -42,6 +44,7 @@ impl UnderWay {
                 self.offset = usize::try_from(to_offset).expect("an offset that memory can hold");
             }
             Effect::Interrupted => self.interrupted = true,
+            Effect::Stall => self.stalled = true,
             Effect::StaleRead | Effect::SyncFailsAndDropsPages => {
                 unreachable!("refused when the fault was installed")
             }

@@ -43,7 +43,8 @@ impl ActiveSegment {
             floor_zxid,
             records: 0,
             groups: 0,
-            index: Vec::new(),
+            // All at once, so that appends do not allocate; a segment can only hold more by growing.
+            index: Vec::with_capacity(index_room(header.capacity)),
         }
     }
 
@@ -85,4 +86,10 @@ impl ActiveSegment {
             index: self.index,
         }
     }
+}
+
+/// How many entries the index of a segment may get; of a huge one, those of its first part.
+fn index_room(capacity: u64) -> usize {
+    const ROOM_MAX: u64 = 16 * 1024;
+    usize::try_from((capacity / limits::INDEX_EVERY_BYTES + 1).min(ROOM_MAX)).expect("few entries")
 }

@@ -31,7 +31,13 @@ pub(super) struct Policy {
 
 impl Policy {
     pub(super) fn new(policy: &GroupPolicy) -> Policy {
-        Policy { delay_ns: nanos(policy.delay), gather: policy.gather, expected: 0, released_ns: 0, misses: 0 }
+        Policy {
+            delay_ns: nanos(policy.delay),
+            gather: policy.gather,
+            expected: 0,
+            released_ns: 0,
+            misses: 0,
+        }
     }
 
     /// A group of `records` was acknowledged while `waiting` records were forming.

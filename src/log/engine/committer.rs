@@ -5,67 +5,62 @@ use super::lead::Begin;
 use super::shared::Shared;
 use crate::base::{Error, ErrorKind};
 
-/// How often the first committer looks around while the log is in use. Bounds how long a group can lie that
-/// nobody waits for, polls or has let go of.
+/// How often the keeper looks around while the log is in use. Bounds how long a group can lie that nobody
+/// waits for, polls or has let go of.
 const TICK: Duration = Duration::from_millis(1);
 
-/// How long after the last group the first committer goes on looking around.
+/// How long after the last group the keeper goes on looking around.
 const AWAKE_NS: u64 = 20_000_000;
 
 impl Shared {
-    /// The body of a committer: writes groups for those who do not wait in threads of their own. The first
-    /// one also keeps the log's housekeeping: forgotten groups, idle marks, stuck writes.
-    pub(super) fn commit_in_background(&self, first: bool) {
+    /// The body of a committer: writes groups for those who do not wait in threads of their own.
+    pub(super) fn commit_in_background(&self) {
         while !self.stop.load(Ordering::Acquire) {
-            let seen = self.background.value();
-            let kicked = self.kicked.swap(false, Ordering::AcqRel);
-            let mut until = None;
-            if kicked || first {
-                until = self.take_turns(kicked);
-            }
-            if self.kicked.load(Ordering::Acquire) {
+            let seen = self.helpers.value();
+            if self.kicked.swap(false, Ordering::AcqRel) {
+                self.take_turns();
                 continue;
             }
-            let timeout = match until {
-                Some(at) => Some(Duration::from_nanos(at.saturating_sub(self.clock.nanos()))),
-                None if first => self.housekeeping(),
-                None => None,
-            };
-            self.background.announce();
-            if self.stop.load(Ordering::Acquire) {
-                self.background.sleep(seen, Some(Duration::ZERO));
-                return;
-            }
-            self.background.sleep(seen, timeout);
+            self.helpers.announce();
+            // Announced before the last look, so that whoever stops or kicks sees a sleeper to wake.
+            let up = self.stop.load(Ordering::Acquire) || self.kicked.load(Ordering::Acquire);
+            self.helpers.sleep(seen, up.then_some(Duration::ZERO));
         }
     }
 
-    /// Writes groups as long as there are some to write here. Returns until when to wait for a group that
-    /// may not start yet.
-    fn take_turns(&self, kicked: bool) -> Option<u64> {
+    /// The body of the keeper: has forgotten groups and idle marks written, and tells when a write is stuck.
+    /// It never writes itself, because then a stuck write would have nobody left to tell of it.
+    pub(super) fn keep_house(&self) {
+        while !self.stop.load(Ordering::Acquire) {
+            let seen = self.keeper.value();
+            let timeout = self.housekeeping();
+            self.keeper.announce();
+            let up = self.stop.load(Ordering::Acquire);
+            self.keeper.sleep(seen, if up { Some(Duration::ZERO) } else { timeout });
+        }
+    }
+
+    /// Writes groups as long as there are some to write here, and the mark if one is due.
+    fn take_turns(&self) {
         loop {
             let mut inner = self.inner.lock();
-            let forgotten = inner
-                .core
-                .forming_since_ns()
-                .is_some_and(|at| self.clock.nanos().saturating_sub(at) >= nanos(TICK) + nanos(self.options.group.delay));
-            if !kicked && !forgotten {
-                return None;
+            let mut turn = self.begin(&mut inner);
+            if matches!(turn, Begin::Nothing) && self.mark_due.swap(false, Ordering::AcqRel) {
+                turn = self.begin_mark(&mut inner);
             }
-            match self.begin(&mut inner) {
+            match turn {
                 Begin::Group(under_way) => {
                     drop(inner);
                     self.finish(under_way);
                 }
                 Begin::WaitUntil(at) => {
-                    self.kicked.store(true, Ordering::Release);
                     let wait = at.saturating_sub(self.clock.nanos());
                     self.room.wait_for(&mut inner, Duration::from_nanos(wait));
                     if self.stop.load(Ordering::Acquire) {
-                        return None;
+                        return;
                     }
                 }
-                Begin::Nothing => return None,
+                Begin::Nothing => return,
             }
         }
     }
@@ -81,16 +76,23 @@ impl Shared {
         {
             drop(inner);
             let bound = self.options.stuck_after;
-            let why = format!("a write has not ended within {bound:?}; its memory is kept until the kernel answers");
+            let why = format!(
+                "a write has not ended within {bound:?}; its memory is kept until the kernel answers"
+            );
             self.fail(Error::new(ErrorKind::Io, "io_stuck", why));
+            return Some(TICK);
+        }
+        let forgotten_ns = nanos(TICK) + nanos(self.options.group.delay);
+        if inner.core.forming_since_ns().is_some_and(|at| now.saturating_sub(at) >= forgotten_ns) {
+            self.kick();
             return Some(TICK);
         }
         let idle_ns = now.saturating_sub(inner.last_activity_ns);
         if let Some(after) = self.options.idle_mark {
             if idle_ns >= nanos(after) {
-                if let Begin::Group(under_way) = self.begin_mark(&mut inner) {
-                    drop(inner);
-                    self.finish(under_way);
+                if inner.core.wants_mark() {
+                    self.mark_due.store(true, Ordering::Release);
+                    self.kick();
                     return Some(TICK);
                 }
             } else if inner.core.is_idle() && idle_ns > AWAKE_NS {

@@ -1,5 +1,3 @@
-use std::sync::atomic::Ordering;
-
 use super::shared::{Inner, Shared};
 use crate::base::Error;
 use crate::io::{Completion, Queue};
@@ -49,12 +47,11 @@ impl Shared {
         inner.timed_batch = None;
         inner.last_activity_ns = now;
         inner.stats.group_started(&started.write);
-        if let Some(retired) = started.retired {
-            self.rolled(inner, retired);
-        }
-        let writes = 1 + usize::from(started.seal.is_some());
-        if let Some(seal) = started.seal {
-            queue.submit(seal);
+        let mut writes = 1;
+        if let Some(rolled) = started.rolled {
+            self.rolled(inner, rolled.retired);
+            queue.submit(rolled.seal);
+            writes += 1;
         }
         queue.submit(started.write);
         UnderWay { queue, writes, started_ns: now }
@@ -91,9 +88,10 @@ impl Shared {
         let failure = inner.core.failure().cloned();
         if let Some(progress) = progress {
             inner.stats.acknowledged(progress.records);
-            self.durable.fetch_max(progress.durable_zxid.get(), Ordering::Release);
+            self.durable.raise(progress.durable_zxid);
         }
-        let heir = (failure.is_none() && inner.core.forming_records() > 0).then(|| inner.core.forming_batch());
+        let heir =
+            (failure.is_none() && inner.core.forming_records() > 0).then(|| inner.core.forming_batch());
         let room = inner.room_waiters > 0;
         drop(inner);
         self.wake_after(progress, heir, room, failure.as_ref());

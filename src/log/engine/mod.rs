@@ -6,6 +6,7 @@ mod preparer;
 mod shared;
 mod shutdown;
 
+#[cfg(test)]
 pub(crate) use lead::{Begin, UnderWay};
 pub(crate) use shared::{Patience, Shared, StartOptions};
 pub(crate) use shutdown::Threads;

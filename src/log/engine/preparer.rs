@@ -1,7 +1,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::shared::Shared;
+use super::shared::{Inner, Shared};
+use crate::base::Result;
+use crate::log::commit::ActiveSegment;
 use crate::log::prepare::Preparation;
 
 /// How long to let a full or failing disk be before the next attempt.
@@ -21,22 +23,33 @@ impl Shared {
                     return;
                 }
             };
-            let mut inner = self.inner.lock();
-            match outcome {
-                Ok(segment) => {
-                    inner.next_seq += 1;
-                    inner.prepare_failure = None;
-                    inner.core.provide(segment);
-                    self.room.notify_all();
-                }
-                Err(error) => {
-                    inner.stats.prepare_failed();
-                    inner.prepare_failure = Some(error);
-                    self.room.notify_all();
-                    self.prepare.wait_for(&mut inner, RETRY);
+            let failed = outcome.is_err();
+            self.prepared(&preparation, outcome);
+            if failed {
+                self.prepare.wait_for(&mut self.inner.lock(), RETRY);
+            }
+        }
+    }
+
+    /// Takes in how a preparation ended: the part that the simulator runs as well.
+    pub(crate) fn prepared(&self, preparation: &Preparation, outcome: Result<ActiveSegment>) {
+        let mut inner = self.inner.lock();
+        match outcome {
+            Ok(segment) => {
+                inner.next_seq += 1;
+                inner.prepare_failure = None;
+                inner.core.provide(segment);
+            }
+            Err(error) => {
+                inner.stats.prepare_failed();
+                inner.prepare_failure = Some(error.clone());
+                if preparation.is_name_unsure() {
+                    drop(inner);
+                    self.fail(error);
                 }
             }
         }
+        self.room.notify_all();
     }
 
     /// Waits until a segment is wanted. `None`: the log is closing.
@@ -49,13 +62,13 @@ impl Shared {
             if inner.core.wants_next() {
                 return Some(self.preparation(&mut inner));
             }
-            self.prepare.wait_for(&mut inner, Duration::from_secs(3600));
+            self.prepare.wait_for(&mut inner, Duration::from_hours(1));
         }
     }
 
     /// The preparation of the next segment, for the thread above and for the simulator.
-    pub(crate) fn preparation(&self, inner: &mut super::shared::Inner) -> Preparation {
-        let super::shared::Inner { plan, next_seq, random, .. } = inner;
+    pub(crate) fn preparation(&self, inner: &mut Inner) -> Preparation {
+        let Inner { plan, next_seq, random, .. } = inner;
         Preparation::new(self.directory.disk(), plan, *next_seq, &self.clock, random)
     }
 

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -16,10 +16,11 @@ use crate::log::retain::Pins;
 use crate::log::segments::SegmentSet;
 use crate::log::stats::Recorder;
 use crate::log::waiting::WaitingRoom;
+use crate::log::watermark::Watermark;
 
 /// What all handles, tickets, readers and threads of one open log share.
 ///
-/// Lock order: `inner`, then `segments`, then `pins`. The manifest's lock is never taken inside another.
+/// Lock order: `rare`, then the manifest's, then `inner`, then `segments`, then `pins`.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(super) inner: Mutex<Inner>,
@@ -27,13 +28,17 @@ pub(crate) struct Shared {
     pub(super) room: Condvar,
     /// For the preparer.
     pub(super) prepare: Condvar,
-    pub(super) durable: AtomicU64,
+    pub(super) durable: Watermark,
     pub(super) failed: OnceLock<Error>,
     pub(super) waiting: WaitingRoom,
+    /// Where the keeper sleeps.
+    pub(super) keeper: WaitWord,
     /// Where the committers sleep.
-    pub(super) background: WaitWord,
+    pub(super) helpers: WaitWord,
     /// Somebody wants the forming group written who does not wait in a thread.
     pub(super) kicked: AtomicBool,
+    /// The idle log wants a mark; the next committer that is kicked writes it.
+    pub(super) mark_due: AtomicBool,
     pub(super) stop: AtomicBool,
     pub(crate) segments: RwLock<SegmentSet>,
     pub(crate) pins: Mutex<Pins>,
@@ -41,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) options: LogOptions,
     pub(super) lock: Mutex<Option<Box<dyn Lock>>>,
+    /// Held through each rare change of the log as a whole (epoch, purge), so that they come one by one.
+    pub(crate) rare: Mutex<()>,
 }
 
 /// What the one lock of the hot path guards.
@@ -57,7 +64,7 @@ pub(crate) struct Inner {
     pub(super) random: Random,
     /// The group for which a waiting thread keeps the time.
     pub(super) timed_batch: Option<u64>,
-    /// Whether the first committer sleeps without a tick.
+    /// Whether the keeper sleeps without a tick.
     pub(super) asleep: bool,
     /// Threads that wait for `room`.
     pub(super) room_waiters: u32,
@@ -106,11 +113,14 @@ impl Shared {
             inner: Mutex::new(inner),
             room: Condvar::new(),
             prepare: Condvar::new(),
-            durable: AtomicU64::new(opened.position.last_zxid.get()),
+            durable: Watermark::new(opened.position.last_zxid),
             failed: OnceLock::new(),
             waiting: WaitingRoom::new(),
-            background: WaitWord::default(),
+            keeper: WaitWord::default(),
+            helpers: WaitWord::default(),
+            rare: Mutex::new(()),
             kicked: AtomicBool::new(false),
+            mark_due: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             segments: RwLock::new(opened.segments),
             pins: Mutex::new(Pins::default()),
@@ -127,7 +137,7 @@ impl Shared {
 
     /// The highest record that is durable. Never falls.
     pub(crate) fn durable(&self) -> Zxid {
-        Zxid::new(self.durable.load(Ordering::Acquire))
+        self.durable.get()
     }
 
     /// The failure that everyone gets to see, once there was one.
@@ -145,6 +155,10 @@ impl Shared {
 
     /// Orders records; returns the last one's zxid and their group.
     pub(crate) fn append(&self, records: &[Incoming<'_>], patience: Patience) -> Result<(Zxid, u64)> {
+        if crate::planted("batch_split") && records.len() > 1 {
+            self.append(&records[..1], patience)?;
+            return self.append(&records[1..], patience);
+        }
         let mut inner = self.inner.lock();
         loop {
             let now = if inner.core.forming_records() == 0 { self.clock.nanos() } else { 0 };
@@ -152,7 +166,7 @@ impl Shared {
                 Admission::Logged { last_zxid, batch } => {
                     if inner.asleep {
                         inner.asleep = false;
-                        self.background.wake_one();
+                        self.keeper.wake_one();
                     }
                     return Ok((last_zxid, batch));
                 }
@@ -184,11 +198,15 @@ impl Shared {
     /// Waits until `zxid`, which is in group `batch`, is durable; writes the group itself if nobody else does.
     /// Returns false if the time ran out.
     pub(crate) fn wait(&self, zxid: Zxid, batch: u64, deadline_ns: Option<u64>) -> Result<bool> {
+        let mut keeps_time = false;
         loop {
             if let Some(outcome) = self.outcome(zxid) {
                 return outcome.map(|()| true);
             }
             let mut inner = self.inner.lock();
+            if std::mem::take(&mut keeps_time) && inner.timed_batch == Some(batch) {
+                inner.timed_batch = None;
+            }
             if inner.core.durable_zxid() >= zxid {
                 return Ok(true);
             }
@@ -203,6 +221,7 @@ impl Shared {
                     // One of the waiters keeps the time for all.
                     Begin::WaitUntil(at) if inner.timed_batch != Some(batch) => {
                         inner.timed_batch = Some(batch);
+                        keeps_time = true;
                         until = Some(until.map_or(at, |d| d.min(at)));
                     }
                     Begin::WaitUntil(_) | Begin::Nothing => {}
@@ -218,26 +237,18 @@ impl Shared {
                 Some(at) => Some(Duration::from_nanos(at.saturating_sub(self.clock.nanos()))),
                 None => None,
             };
-            if !word.sleep(seen, timeout) {
-                self.time_ran_out(batch);
-                if deadline_ns.is_some_and(|d| self.clock.nanos() >= d) {
-                    return self.outcome(zxid).map_or_else(|| { self.kick(); Ok(false) }, |o| o.map(|()| true));
-                }
+            if !word.sleep(seen, timeout) && deadline_ns.is_some_and(|d| self.clock.nanos() >= d) {
+                // Whoever keeps the time for others and leaves has a committer take over.
+                self.kick();
+                return self.outcome(zxid).map_or(Ok(false), |outcome| outcome.map(|()| true));
             }
-        }
-    }
-
-    fn time_ran_out(&self, batch: u64) {
-        let mut inner = self.inner.lock();
-        if inner.timed_batch == Some(batch) {
-            inner.timed_batch = None;
         }
     }
 
     /// Has the forming group written by a committer: for those who do not wait in a thread.
     pub(crate) fn kick(&self) {
         if !self.kicked.swap(true, Ordering::AcqRel) {
-            self.background.wake_one();
+            self.helpers.wake_one();
         }
     }
 
@@ -260,7 +271,8 @@ impl Shared {
             let told = Err(self.failed.get().cloned().expect("just set"));
             self.waiting.fail(&told);
             self.room.notify_all();
-            self.background.wake_all();
+            self.keeper.wake_all();
+            self.helpers.wake_all();
         }
     }
 }

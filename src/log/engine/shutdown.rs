@@ -6,9 +6,11 @@ use std::time::Duration;
 use super::lead::Begin;
 use super::shared::Shared;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
-use crate::io::Lock;
+use crate::io::{Lock, WriteMode};
+use crate::log::directory::sync_segment;
+use crate::log::segments::Segment;
 
-/// The threads behind an open log: the committers, and the preparer.
+/// The threads behind an open log: the committers, the keeper, and the preparer.
 #[derive(Debug)]
 pub(crate) struct Threads {
     handles: Vec<JoinHandle<()>>,
@@ -18,10 +20,12 @@ impl Threads {
     /// Starts them.
     pub(crate) fn start(shared: &Arc<Shared>) -> Result<Threads> {
         let mut threads = Threads { handles: Vec::new() };
-        for n in 0..shared.options.group.in_flight_max {
+        for _ in 0..shared.options.group.in_flight_max {
             let own = shared.clone();
-            threads.spawn("arborlog-commit", move || own.commit_in_background(n == 0))?;
+            threads.spawn("arborlog-commit", move || own.commit_in_background())?;
         }
+        let own = shared.clone();
+        threads.spawn("arborlog-keeper", move || own.keep_house())?;
         let own = shared.clone();
         threads.spawn("arborlog-prepare", move || own.prepare_in_background())?;
         Ok(threads)
@@ -38,8 +42,9 @@ impl Threads {
         shared.stop.store(true, Ordering::Release);
         shared.prepare.notify_all();
         shared.room.notify_all();
-        shared.background.wake_all();
-        let stuck = shared.failure().is_some_and(|e| e.to_string().contains("[io_stuck]"));
+        shared.keeper.wake_all();
+        shared.helpers.wake_all();
+        let stuck = shared.is_stuck();
         for handle in self.handles.drain(..) {
             if !stuck {
                 handle.join().expect("a thread of the log panicked");
@@ -73,10 +78,24 @@ impl Shared {
         }
     }
 
+    /// Whether a write is under way that has been for too long.
+    fn is_stuck(&self) -> bool {
+        let inner = self.inner.lock();
+        let under_way = inner.queues.len() < self.options.group.in_flight_max;
+        let bound_ns = u64::try_from(self.options.stuck_after.as_nanos()).unwrap_or(u64::MAX);
+        let late = |start| self.clock.nanos().saturating_sub(start) >= bound_ns;
+        under_way && inner.core.oldest_start_ns().is_some_and(late)
+    }
+
     /// Gives up what is logged and not written, and waits for the writes under way, unless one is stuck.
     pub(crate) fn abandon(&self) {
-        self.fail(Error::new(ErrorKind::Closed, "closed", "the log was dropped before this was durable".into()));
-        let give_up_ns = self.clock.nanos() + u64::try_from(self.options.stuck_after.as_nanos()).unwrap_or(u64::MAX);
+        self.fail(Error::new(
+            ErrorKind::Closed,
+            "closed",
+            "the log was dropped before this was durable".into(),
+        ));
+        let give_up_ns =
+            self.clock.nanos() + u64::try_from(self.options.stuck_after.as_nanos()).unwrap_or(u64::MAX);
         let mut inner = self.inner.lock();
         while inner.queues.len() < self.options.group.in_flight_max && self.clock.nanos() < give_up_ns {
             inner.room_waiters += 1;
@@ -98,11 +117,23 @@ impl Shared {
     /// Writes the clean mark: everything that was logged is durable, and nothing is under way.
     pub(crate) fn mark_closed(&self) -> Result<()> {
         let durable = self.durable();
+        if self.is_unsynced() {
+            let known = self.directory.manifest().durable_zxid;
+            let written = |s: &&Segment| s.ended.as_ref().is_none_or(|e| e.last_zxid > known);
+            let written: Vec<u64> =
+                self.segments.read().iter().filter(written).map(|s| s.header.seq).collect();
+            written.into_iter().try_for_each(|seq| sync_segment(self.directory.disk().as_ref(), seq))?;
+        }
         let committed = self.directory.commit(|m| {
             m.clean = true;
             m.durable_zxid = durable;
         });
         committed.map(drop)
+    }
+
+    /// Whether groups are written and not synced: the manifest may then claim nothing of them.
+    fn is_unsynced(&self) -> bool {
+        self.options.write_mode == WriteMode::Unsynced
     }
 
     /// Hands the directory's lock over.
@@ -112,6 +143,7 @@ impl Shared {
 
     /// Changes the epoch: between two groups, durable before the first append of it.
     pub(crate) fn advance_epoch(&self, epoch: Epoch) -> Result<()> {
+        let _one_by_one = self.rare.lock();
         let now = self.inner.lock().core.epoch();
         if epoch == now {
             return Ok(());
@@ -124,7 +156,9 @@ impl Shared {
         let durable = self.durable();
         let committed = self.directory.commit(|m| {
             m.epoch = m.epoch.max(epoch);
-            m.durable_zxid = durable;
+            if !self.is_unsynced() {
+                m.durable_zxid = durable;
+            }
         });
         match committed {
             Ok(_) => {

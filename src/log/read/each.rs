@@ -16,12 +16,15 @@ pub(crate) fn each_record(
     while offset < end_offset {
         let head = window.get(file, offset, GROUP_HEADER_BYTES)?;
         let group = head.and_then(|b| GroupHeader::decode(b, header.seed(), header.seq, offset));
-        let damaged = |code, at| Error::corrupt(code, "bytes that were durable have changed").in_file(file.name()).at_offset(at);
+        let damaged = |code, at| {
+            Error::corrupt(code, "bytes that were durable have changed").in_file(file.name()).at_offset(at)
+        };
         let group = group.ok_or_else(|| damaged("log_damaged", offset))?;
         let bytes = usize::try_from(group.total_bytes(header.block_bytes)).unwrap_or(usize::MAX);
         let whole = window.get(file, offset, bytes)?.ok_or_else(|| damaged("group_short", offset))?;
-        verify_group(&group, whole, header.seed(), header.database_id.seed())
-            .map_err(|bad| damaged(bad.code, offset + bad.offset).with_zxids(bad.first_zxid, bad.last_zxid))?;
+        verify_group(&group, whole, header.seed(), header.database_id.seed()).map_err(|bad| {
+            damaged(bad.code, offset + bad.offset).with_zxids(bad.first_zxid, bad.last_zxid)
+        })?;
         let mut records = Records::of(&group, header.database_id.seed());
         while let Some(record) = records.next(whole) {
             if !visit(record) {

@@ -1,7 +1,9 @@
 use crate::base::checksum::{self, Fold};
 use crate::base::{Epoch, Zxid};
 use crate::format::layout::is_zero;
-use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind, RECORD_HEADER_BYTES, RecordHeader, Seal, frame_bytes};
+use crate::format::{
+    GROUP_HEADER_BYTES, GroupHeader, GroupKind, RECORD_HEADER_BYTES, RecordHeader, Seal, frame_bytes,
+};
 
 use super::Record;
 
@@ -84,7 +86,8 @@ fn verify_records(header: &GroupHeader, group: &[u8], seed: u32) -> Result<i64, 
             return Err(damaged.unwrap_or(from(at, "record_order", unknown(last))));
         }
         let (payload, padding) = group[start..end].split_at(length);
-        if checksum::crc32(0, payload) != record.payload_crc || !is_zero(padding) {
+        let right = checksum::crc32(0, payload) == record.payload_crc && is_zero(padding);
+        if !right && !crate::planted("payload_unverified") {
             // The header is right, so the damage is exactly this record's: go on, to name the others too.
             let first = damaged.map_or(from(at, "record_checksum", record.zxid), |d| d);
             damaged = Some(BadGroup { last_zxid: record.zxid, ..first });
@@ -114,7 +117,12 @@ pub(crate) struct Records {
 
 impl Records {
     pub(crate) fn of(header: &GroupHeader, database_seed: u32) -> Records {
-        Records { epoch: header.epoch, seed: database_seed, at: GROUP_HEADER_BYTES, left: header.record_count }
+        Records {
+            epoch: header.epoch,
+            seed: database_seed,
+            at: GROUP_HEADER_BYTES,
+            left: header.record_count,
+        }
     }
 
     /// The next record of the group that stands in `group`.

@@ -1,14 +1,19 @@
 //! Reading a log back: bytes of a file, groups out of bytes, records out of groups, and segments scanned whole.
 
+mod damage;
 mod each;
 mod group;
 mod reader;
 mod scan;
+mod verify;
 mod window;
 
+pub use damage::Damage;
+pub(crate) use damage::{payload_is_right, segment_damage};
 pub(crate) use each::each_record;
-pub(crate) use group::{BadGroup, GroupTotals, Records, verify_group};
-pub use reader::{LogReader, Record};
+pub(crate) use group::{Records, verify_group};
 pub(crate) use reader::not_in_log;
-pub(crate) use scan::{Beyond, SegmentScan, Stop, StopKind, check_owner, is_blank_file, scan_segment};
+pub use reader::{LogReader, Record};
+pub(crate) use scan::{SegmentScan, StopKind, check_owner, is_blank_file, scan_segment};
+pub(crate) use verify::verify;
 pub(crate) use window::Window;

@@ -2,9 +2,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Records, Window, verify_group};
+use super::{Window, verify_group};
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
-use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind, segment_name};
+use crate::format::{
+    GROUP_HEADER_BYTES, GroupHeader, GroupKind, IndexEntry, RECORD_HEADER_BYTES, RecordHeader, frame_bytes,
+    segment_name,
+};
 use crate::io::File;
 use crate::log::directory::open_segment;
 use crate::log::engine::Shared;
@@ -50,7 +53,52 @@ pub struct LogReader {
     last: Zxid,
     /// The last record of the last group that was read.
     chain: Option<Zxid>,
-    group: Option<(GroupHeader, Records)>,
+    /// Where in the group that was read last; its bytes are held in the window.
+    cursor: Option<Cursor>,
+}
+
+/// A place between two records of a verified group.
+#[derive(Debug)]
+struct Cursor {
+    epoch: Epoch,
+    offset: u64,
+    left: u32,
+    /// The record at which the segment ends, though the group may go on.
+    end_zxid: Zxid,
+}
+
+/// A record's coordinates.
+struct Found {
+    zxid: Zxid,
+    epoch: Epoch,
+    time_ms: i64,
+    payload_offset: u64,
+    payload_bytes: usize,
+}
+
+impl Cursor {
+    fn new(group: &GroupHeader, end_zxid: Zxid) -> Cursor {
+        let offset = group.offset + GROUP_HEADER_BYTES as u64;
+        Cursor { epoch: group.epoch, offset, left: group.record_count, end_zxid }
+    }
+
+    /// The next record after `last`.
+    fn next(&mut self, window: &Window, last: Zxid) -> Option<Found> {
+        while self.left > 0 {
+            let header = RecordHeader::of_verified(window.held(self.offset, RECORD_HEADER_BYTES));
+            let payload_bytes = header.payload_bytes as usize;
+            let payload_offset = self.offset + RECORD_HEADER_BYTES as u64;
+            self.offset += frame_bytes(payload_bytes) as u64;
+            self.left -= 1;
+            if header.zxid > self.end_zxid {
+                self.left = 0;
+            } else if header.zxid > last {
+                let RecordHeader { zxid, time_ms, .. } = header;
+                return Some(Found { zxid, epoch: self.epoch, time_ms, payload_offset, payload_bytes });
+            }
+        }
+        None
+    }
 }
 
 impl LogReader {
@@ -66,7 +114,7 @@ impl LogReader {
             offset: 0,
             last: after,
             chain: None,
-            group: None,
+            cursor: None,
         };
         reader.seek();
         Ok(reader)
@@ -74,12 +122,25 @@ impl LogReader {
 
     /// Stands at the group that holds the first record after `last`, as the index tells.
     fn seek(&mut self) {
+        let last = self.last;
+        let entry = |index: &[IndexEntry]| {
+            let at = index.partition_point(|e| e.first_zxid <= last);
+            at.checked_sub(1).map(|i| index[i].offset)
+        };
+        let (in_use, in_use_offset) = {
+            let inner = self.shared.inner();
+            let active = inner.core.active();
+            (active.header.seq, entry(&active.index))
+        };
         let segments = self.shared.segments.read();
-        let segment = segments.holding(self.last).or(segments.first()).expect("a log has a segment");
+        let segment = segments.holding(last).or(segments.first()).expect("a log has a segment");
         self.seq = segment.header.seq;
-        let index = segment.ended.as_ref().map_or(&[][..], |e| &e.index);
-        let at = index.partition_point(|e| e.first_zxid <= self.last);
-        self.offset = at.checked_sub(1).map_or(segment.header.first_group_offset(), |i| index[i].offset);
+        let offset = match &segment.ended {
+            Some(ended) => entry(&ended.index),
+            None if in_use == self.seq => in_use_offset,
+            None => None, // rolled in between
+        };
+        self.offset = offset.unwrap_or(segment.header.first_group_offset());
     }
 
     /// The next record, or `None` when all that is durable has been read. Call again when there is more.
@@ -88,46 +149,18 @@ impl LogReader {
     /// [`ErrorKind::Corrupt`] if what stands there is damaged, [`ErrorKind::Io`] if it cannot be read.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         // Found first and borrowed afterwards: a record is handed out as a loan from the window.
-        let Some((at, length, header, time_ms, zxid)) = self.find()? else { return Ok(None) };
-        self.last = zxid;
-        let file = self.file.clone().expect("a group was read from a file");
-        let payload = self.window.get(file.as_ref(), at, length)?.expect("verified with its group");
-        Ok(Some(Record { zxid, epoch: header.epoch, time_ms, payload }))
-    }
-
-    fn find(&mut self) -> Result<Option<(u64, usize, GroupHeader, i64, Zxid)>> {
         loop {
-            if let Some((header, mut records)) = self.group.take() {
-                let file = self.file.clone().expect("a group was read from a file");
-                let (bytes, end_zxid) = self.extent(&header);
-                let group = self.window.get(file.as_ref(), header.offset, bytes)?.expect("verified before");
-                while let Some(record) = records.next(group) {
-                    if record.zxid > self.last {
-                        let at = record.payload.as_ptr() as usize - group.as_ptr() as usize;
-                        let found =
-                            (header.offset + at as u64, record.payload.len(), header, record.time_ms, record.zxid);
-                        if record.zxid > end_zxid {
-                            break;
-                        }
-                        self.group = Some((header, records));
-                        return Ok(Some(found));
-                    }
-                }
-                self.offset = header.offset + bytes as u64;
-                self.chain = Some(header.last_zxid);
+            if let Some(found) = self.cursor.as_mut().and_then(|c| c.next(&self.window, self.last)) {
+                self.last = found.zxid;
+                let payload = self.window.held(found.payload_offset, found.payload_bytes);
+                let Found { zxid, epoch, time_ms, .. } = found;
+                return Ok(Some(Record { zxid, epoch, time_ms, payload }));
             }
+            self.cursor = None;
             if !self.next_group()? {
                 return Ok(None);
             }
         }
-    }
-
-    /// How many bytes a group has, and the record at which its segment ends.
-    fn extent(&self, header: &GroupHeader) -> (usize, Zxid) {
-        let segments = self.shared.segments.read();
-        let segment = segments.get(self.seq).expect("pinned while it is read");
-        let bytes = usize::try_from(header.total_bytes(segment.header.block_bytes)).expect("it is in the file");
-        (bytes, segment.ended.as_ref().map_or(Zxid::MAX, |e| e.last_zxid))
     }
 
     /// Reads the next group of records. False: there is none that is durable.
@@ -150,13 +183,16 @@ impl LogReader {
                 self.enter(next);
                 continue;
             }
-            let Some(header) = self.read_group(&segment.header, durable)? else { return Ok(false) };
+            let end_zxid = segment.ended.as_ref().map_or(Zxid::MAX, |e| e.last_zxid);
+            let Some(header) = self.read_group(&segment.header, end_zxid, durable)? else { return Ok(false) };
             if header.kind == GroupKind::Records && header.last_zxid > self.last {
-                self.group = Some((header, Records::of(&header, segment.header.database_id.seed())));
-                return Ok(true);
+                self.cursor = Some(Cursor::new(&header, end_zxid));
             }
             self.offset = header.offset + header.total_bytes(segment.header.block_bytes);
             self.chain = Some(header.last_zxid);
+            if self.cursor.is_some() {
+                return Ok(true);
+            }
         }
     }
 
@@ -165,25 +201,32 @@ impl LogReader {
         let segment = segments.get(seq).expect("just seen");
         self.seq = seq;
         self.file = None;
-        self.window = Window::new(0);
+        self.window.turn_to(0);
         self.offset = segment.header.first_group_offset();
         self.chain = Some(segment.floor_zxid);
         drop(segments);
         self.pin.advance(&self.shared, self.last);
     }
 
-    fn read_group(&mut self, header: &crate::format::SegmentHeader, durable: Zxid) -> Result<Option<GroupHeader>> {
+    fn read_group(
+        &mut self,
+        header: &crate::format::SegmentHeader,
+        end_zxid: Zxid,
+        durable: Zxid,
+    ) -> Result<Option<GroupHeader>> {
         let name = segment_name(self.seq);
-        let file = match &self.file {
-            Some(file) => file.clone(),
-            None => {
-                let file = open_segment(self.shared.directory.disk().as_ref(), &name)?;
-                self.file = Some(file.clone());
-                file
-            }
+        let file = if let Some(file) = &self.file {
+            file.clone()
+        } else {
+            let file = open_segment(self.shared.directory.disk().as_ref(), &name)?;
+            self.file = Some(file.clone());
+            file
         };
         let damaged = |code, at, first, last| {
-            Err(Error::corrupt(code, "bytes that were durable have changed").in_file(&name).at_offset(at).with_zxids(first, last))
+            Err(Error::corrupt(code, "bytes that were durable have changed")
+                .in_file(&name)
+                .at_offset(at)
+                .with_zxids(first, last))
         };
         let offset = self.offset;
         let decode = |bytes: &[u8]| GroupHeader::decode(bytes, header.seed(), self.seq, offset);
@@ -201,7 +244,8 @@ impl LogReader {
         if self.chain.is_some_and(|c| c != group.prev_zxid) {
             return damaged("group_misplaced", offset, group.first_zxid, group.last_zxid);
         }
-        if group.last_zxid > durable {
+        // Of a group in which the segment was cut, only the records up to there count.
+        if group.last_zxid.min(end_zxid) > durable {
             return Ok(None);
         }
         let bytes = usize::try_from(group.total_bytes(header.block_bytes)).unwrap_or(usize::MAX);
@@ -213,9 +257,13 @@ impl LogReader {
                 Some(Err(bad)) if attempt == 1 => {
                     return damaged(bad.code, offset + bad.offset, bad.first_zxid, bad.last_zxid);
                 }
-                None if attempt == 1 => return damaged("group_short", offset, group.first_zxid, group.last_zxid),
+                None if attempt == 1 => {
+                    return damaged("group_short", offset, group.first_zxid, group.last_zxid);
+                }
                 _ => {
-                    let len = file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(&name))?;
+                    let len = file
+                        .len()
+                        .map_err(|e| Error::io("take the length of a segment", e).in_file(&name))?;
                     self.window.forget_from(offset, len);
                 }
             }
@@ -239,11 +287,18 @@ impl LogReader {
 }
 
 pub(crate) fn not_in_log(zxid: Zxid, why: &str) -> Error {
-    Error::new(ErrorKind::NotInLog, "not_in_log", format!("what follows zxid {zxid} is not in the log: {why}"))
+    Error::new(
+        ErrorKind::NotInLog,
+        "not_in_log",
+        format!("what follows zxid {zxid} is not in the log: {why}"),
+    )
 }
 
 impl fmt::Debug for LogReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LogReader").field("position", &self.last).field("segment", &self.seq).finish_non_exhaustive()
+        f.debug_struct("LogReader")
+            .field("position", &self.last)
+            .field("segment", &self.seq)
+            .finish_non_exhaustive()
     }
 }

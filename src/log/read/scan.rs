@@ -96,7 +96,8 @@ pub(crate) fn scan_segment(
     database_id: DatabaseId,
     limit: Option<Zxid>,
 ) -> Result<SegmentScan> {
-    let file_len = file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
+    let file_len =
+        file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
     let mut window = Window::new(file_len);
     let page = usize::try_from(limits::SEGMENT_HEADER_BYTES.min(file_len)).expect("a page");
     let header = match window.get(file, 0, page)? {
@@ -121,14 +122,29 @@ pub(crate) fn scan_segment(
         header,
     };
     let Ok(header) = scan.header.clone() else { return Ok(scan) };
-    file.will_read();
     scan.end_offset = header.first_group_offset();
-    let walk = Walk { file, seq, seed: header.seed(), database_seed: database_id.seed(), block: header.block_bytes };
+    if !gap_is_zero(file, &mut window, scan.end_offset)? {
+        let error =
+            Error::corrupt("segment_header_gap", "there are bytes between the header and the first group");
+        scan.header = Err(error.in_file(file.name()).at_offset(limits::SEGMENT_HEADER_BYTES));
+        scan.end_offset = 0;
+        return Ok(scan);
+    }
+    file.will_read();
+    let walk =
+        Walk { file, seq, seed: header.seed(), database_seed: database_id.seed(), block: header.block_bytes };
     scan.stop = walk.prefix(&mut scan, &mut window, limit)?;
     if matches!(scan.stop.kind, StopKind::Garbage | StopKind::Misfit) {
         walk.beyond(&mut scan, &mut window)?;
     }
     Ok(scan)
+}
+
+/// Whether nothing stands between the header page and the first block boundary, where no checksum reaches.
+fn gap_is_zero(file: &dyn File, window: &mut Window, end: u64) -> Result<bool> {
+    let start = limits::SEGMENT_HEADER_BYTES;
+    let gap = usize::try_from(end.min(window.file_len()).saturating_sub(start)).expect("less than a block");
+    Ok(gap == 0 || window.get(file, start, gap)?.is_none_or(is_zero))
 }
 
 /// Whether a header is the one that the file's name and the log's identity ask for.
@@ -142,7 +158,10 @@ pub(crate) fn check_owner(header: SegmentHeader, seq: u64, database_id: Database
     }
     if header.seq != seq {
         let is = header.seq;
-        return Err(Error::corrupt("segment_misnamed", format!("the segment is number {is}, not what its name says")));
+        return Err(Error::corrupt(
+            "segment_misnamed",
+            format!("the segment is number {is}, not what its name says"),
+        ));
     }
     Ok(header)
 }
@@ -192,7 +211,10 @@ impl Walk<'_> {
                 Err(bad) => return stop(StopKind::Garbage, Some(bad)),
                 Ok(_) if limit.is_some_and(|l| l < header.last_zxid) => {
                     let records = Records::of(&header, self.database_seed);
-                    return stop(scan.take_part(&header, records, group, limit.expect("just seen")), None);
+                    return stop(
+                        scan.take_part(&header, records, group, limit.expect("just seen"), total),
+                        None,
+                    );
                 }
                 Ok(totals) => scan.take(&header, totals.time_max_ms, total),
             }
@@ -263,9 +285,16 @@ impl SegmentScan {
         self.claims = self.claims.max(header.durable_zxid);
     }
 
-    /// Takes the records of a group up to the limit inside it. A limit that is no record of the group
-    /// contradicts the manifest.
-    fn take_part(&mut self, header: &GroupHeader, mut records: Records, group: &[u8], limit: Zxid) -> StopKind {
+    /// Takes the records of a group up to the limit inside it: the group is the segment's last, read up to that
+    /// record. A limit that is no record of the group contradicts the manifest.
+    fn take_part(
+        &mut self,
+        header: &GroupHeader,
+        mut records: Records,
+        group: &[u8],
+        limit: Zxid,
+        total: u64,
+    ) -> StopKind {
         let (mut count, mut last, mut time) = (0, header.prev_zxid, header.time_max_before_ms);
         while let Some(record) = records.next(group).filter(|r| r.zxid <= limit) {
             (count, last, time) = (count + 1, record.zxid, time.max(record.time_ms));
@@ -274,9 +303,7 @@ impl SegmentScan {
             return StopKind::Misfit;
         }
         let part = GroupHeader { record_count: count, last_zxid: limit, durable_zxid: Zxid::ZERO, ..*header };
-        let offset = self.end_offset;
-        self.take(&part, time, 0);
-        self.end_offset = offset;
+        self.take(&part, time, total);
         StopKind::Limit
     }
 }

@@ -2,16 +2,19 @@ use std::sync::Arc;
 
 use super::judge::{Ending, Judgement, judge};
 use super::report::{CutReport, RecoveryReport, TailState};
+use super::settle::settle;
 use super::survey::Survey;
 use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::{
-    Cut, DatabaseId, MANIFEST_TEMP_NAME, Manifest, SegmentHeader, aside_name, segment_name, segment_temp_name,
+    Cut, DatabaseId, MANIFEST_TEMP_NAME, Manifest, RESERVE_NAME, SegmentHeader, aside_name, segment_name,
+    segment_temp_name,
 };
 use crate::io::{Disk, File, OpenMode};
 use crate::log::commit::{ActiveSegment, Position};
 use crate::log::directory::{LogDirectory, keep_reserve, remove_if_there, sync_dir, write_manifest};
 use crate::log::options::LogOptions;
 use crate::log::prepare::{SegmentPlan, prepare_now};
+use crate::log::read::StopKind;
 use crate::log::segments::SegmentSet;
 
 /// A log that is ready to take appends.
@@ -62,26 +65,30 @@ pub(crate) fn create(
 pub(crate) fn open_recovered(
     disk: &Arc<dyn Disk>,
     survey: &Survey,
-    judged: Judgement,
+    judged: &Judgement,
     options: &LogOptions,
     clock: &Clock,
     random: &mut Random,
 ) -> Result<Opened> {
     check_asked(&judged.manifest, options)?;
     let plan = SegmentPlan::of(options, judged.manifest.database_id, disk.as_ref());
-    let mut report = start_report(disk.as_ref(), survey, &judged);
+    let mut report = start_report(disk.as_ref(), survey, judged);
     let mut seq_max = survey.seq_max;
     let (active, mut next) = match &judged.ending {
-        Ending::InPlace => (continue_in_place(disk.as_ref(), &judged, &plan)?, take_next(disk, survey, &judged, &plan)?),
+        Ending::InPlace => {
+            (continue_in_place(disk.as_ref(), judged, &plan)?, take_next(disk, survey, judged, &plan)?)
+        }
         Ending::Cut { .. } => {
             seq_max += 1;
-            let mut fresh = prepare_now(disk, &plan, seq_max, clock, random)?;
+            let mut fresh = prepare_at_any_rate(disk, &plan, seq_max, clock, random)?;
             fresh.floor_zxid = judged.last_zxid;
             (fresh, None)
         }
     };
     let directory = LogDirectory::new(disk.clone(), judged.manifest.clone());
-    let manifest = commit_opening(&directory, &judged, active.header.seq)?;
+    settle(disk.as_ref(), judged)?;
+    let manifest = commit_opening(&directory, judged, active.header.seq)?;
+    give_back_tail(disk.as_ref(), survey, judged);
     tidy(disk.as_ref(), survey, &manifest, &active, &mut next, &mut report)?;
     keep_reserve(disk.as_ref());
     let mut segments = SegmentSet::new();
@@ -95,20 +102,18 @@ pub(crate) fn open_recovered(
         segments,
         active,
         next,
-        position: Position { last_zxid: judged.last_zxid, epoch: judged.epoch, time_max_ms: judged.time_max_ms },
+        position: Position {
+            last_zxid: judged.last_zxid,
+            epoch: judged.epoch,
+            time_max_ms: judged.time_max_ms,
+        },
         next_seq,
         report,
     })
 }
 
 fn check_asked(manifest: &Manifest, options: &LogOptions) -> Result<()> {
-    if let Some(expected) = options.expected_database_id.filter(|id| *id != manifest.database_id) {
-        return Err(Error::new(
-            ErrorKind::WrongOwner,
-            "database_foreign",
-            format!("the log belongs to database {}, not to {expected}", manifest.database_id),
-        ));
-    }
+    check_owner(manifest, options)?;
     if options.numbering != manifest.numbering {
         let (is, asked) = (manifest.numbering, options.numbering);
         return Err(Error::invalid(format!("the log is numbered by {is:?}, not by {asked:?}")));
@@ -116,25 +121,48 @@ fn check_asked(manifest: &Manifest, options: &LogOptions) -> Result<()> {
     Ok(())
 }
 
-/// Records that the log is open and, after a crash, where it was cut. Makes what recovery counts on durable
-/// first: a group that was read back may have been in a cache only.
-fn commit_opening(directory: &LogDirectory, judged: &Judgement, active_seq: u64) -> Result<Manifest> {
-    if let Ending::Cut { seq, .. } = &judged.ending
-        && *seq > 0
-        && !crate::planted("recovered_tail_unsynced")
-    {
-        let name = segment_name(*seq);
-        let wrap = |e| Error::io("sync the recovered end of the log", e).in_file(&name);
-        let file = directory.disk().open(&name, OpenMode::Write { direct: false }).map_err(wrap)?;
-        file.sync().map_err(wrap)?;
+/// Whether this is the database that was asked for.
+pub(crate) fn check_owner(manifest: &Manifest, options: &LogOptions) -> Result<()> {
+    if let Some(expected) = options.expected_database_id.filter(|id| *id != manifest.database_id) {
+        return Err(Error::new(
+            ErrorKind::WrongOwner,
+            "database_foreign",
+            format!("the log belongs to database {}, not to {expected}", manifest.database_id),
+        ));
     }
+    Ok(())
+}
+
+/// Prepares a segment, if need be in the place of the reserve: a full disk must not keep a log that has
+/// crashed from being opened, since only an open log can be purged.
+fn prepare_at_any_rate(
+    disk: &Arc<dyn Disk>,
+    plan: &SegmentPlan,
+    seq: u64,
+    clock: &Clock,
+    random: &mut Random,
+) -> Result<ActiveSegment> {
+    match prepare_now(disk, plan, seq, clock, random) {
+        Err(e) if e.kind() == ErrorKind::NoSpace => match disk.remove(RESERVE_NAME) {
+            Ok(()) => prepare_now(disk, plan, seq, clock, random),
+            Err(_) => Err(e), // the reserve was used up before; the first error is the one to tell
+        },
+        done => done,
+    }
+}
+
+/// Records that the log is open and, after a crash, where it was cut.
+fn commit_opening(directory: &LogDirectory, judged: &Judgement, active_seq: u64) -> Result<Manifest> {
     directory.commit(|m| {
-        m.clean = false;
+        m.clean = m.clean && crate::planted("clean_mark_kept");
         m.durable_zxid = judged.last_zxid;
         m.epoch = judged.epoch;
         if let Ending::Cut { seq, .. } = judged.ending {
             m.cuts.retain(|c| c.seq < seq);
             if seq > 0 {
+                if crate::planted("cut_not_recorded") {
+                    return;
+                }
                 m.cuts.push(Cut { seq, last_zxid: judged.last_zxid, next_seq: active_seq });
             } else {
                 // Not even the first segment is usable, and nothing is lost by it: begin anew.
@@ -147,16 +175,12 @@ fn commit_opening(directory: &LogDirectory, judged: &Judgement, active_seq: u64)
 fn continue_in_place(disk: &dyn Disk, judged: &Judgement, plan: &SegmentPlan) -> Result<ActiveSegment> {
     let last = judged.segments.last().expect("a log that ends in place has a segment");
     let file = open_for_writing(disk, &last.header, plan.direct)?;
-    Ok(ActiveSegment {
-        seed: last.header.seed(),
-        header: last.header,
-        file,
-        offset: last.end_offset,
-        floor_zxid: last.floor_zxid,
-        records: last.records,
-        groups: (last.end_offset - last.header.first_group_offset()).div_ceil(last.header.block_bytes),
-        index: last.index.clone(),
-    })
+    let mut active = ActiveSegment::fresh(last.header, file, last.floor_zxid);
+    active.offset = last.end_offset;
+    active.records = last.records;
+    active.groups = (last.end_offset - last.header.first_group_offset()).div_ceil(last.header.block_bytes);
+    active.index.extend_from_slice(&last.index);
+    Ok(active)
 }
 
 fn open_for_writing(disk: &dyn Disk, header: &SegmentHeader, direct: bool) -> Result<Arc<dyn File>> {
@@ -182,9 +206,25 @@ fn take_next(
         h.capacity == plan.segment_bytes && h.block_bytes == plan.block_bytes && h.fill == plan.fill
     };
     let prepared = survey.segments.get(&(last + 1)).filter(|s| s.is_blank());
-    let Some(header) = prepared.and_then(|s| s.header.as_ref().ok()).filter(|h| fits(h)) else { return Ok(None) };
+    let Some(header) = prepared.and_then(|s| s.header.as_ref().ok()).filter(|h| fits(h)) else {
+        return Ok(None);
+    };
     let file = open_for_writing(disk.as_ref(), header, plan.direct)?;
     Ok(Some(ActiveSegment::fresh(*header, file, Zxid::ZERO)))
+}
+
+/// Gives the unused zeros behind a segment's new end back to the file system. Only once the manifest says
+/// where the segment ends, and only zeros: bytes that were cut stay.
+fn give_back_tail(disk: &dyn Disk, survey: &Survey, judged: &Judgement) {
+    if let Ending::Cut { seq: seq @ 1.., offset, .. } = &judged.ending
+        && survey.segments.get(seq).is_some_and(|s| s.stop.kind == StopKind::Zeros)
+        // What stands behind an earlier cut is kept.
+        && judged.manifest.cut_of(*seq).is_none()
+        && let Ok(file) = disk.open(&segment_name(*seq), OpenMode::Write { direct: false })
+    {
+        // What fails here costs space, nothing else.
+        let _space_only = file.set_len(*offset);
+    }
 }
 
 /// Clears away what is no part of the log: moves aside what holds groups, removes what holds nothing.
@@ -201,7 +241,8 @@ fn tidy(
         let name = segment_name(*seq);
         let purged = *seq < manifest.first_seq;
         let beyond = manifest.is_cut_away(*seq) || *seq > active.header.seq && Some(*seq) != kept_next;
-        if scan.is_blank() && (purged || beyond) || purged && scan.header.is_ok() {
+        let thrown = beyond && crate::planted("cut_segments_removed");
+        if scan.is_blank() && (purged || beyond) || purged && scan.header.is_ok() || thrown {
             remove_if_there(disk, &name)?;
             report.removed.push(name);
         } else if beyond {
@@ -223,7 +264,8 @@ fn tidy(
     Ok(())
 }
 
-fn start_report(disk: &dyn Disk, survey: &Survey, judged: &Judgement) -> RecoveryReport {
+/// What there is to tell before anything is done.
+pub(crate) fn start_report(disk: &dyn Disk, survey: &Survey, judged: &Judgement) -> RecoveryReport {
     let (tail, cut) = match &judged.ending {
         Ending::InPlace => (TailState::Clean, None),
         Ending::Cut { torn_bytes: 0, later: false, .. } => (TailState::Unclean, None),

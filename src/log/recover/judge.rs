@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::survey::Survey;
 use super::table::{EndState, Facts, FileState, Verdict, decide};
 use crate::base::{Epoch, Error, Result, Zxid};
@@ -13,6 +15,8 @@ pub(crate) struct Judgement {
     pub(crate) segments: Vec<RetiredSegment>,
     pub(crate) ending: Ending,
     pub(crate) last_zxid: Zxid,
+    /// The last record that something proves durable.
+    pub(crate) proven: Zxid,
     pub(crate) epoch: Epoch,
     pub(crate) time_max_ms: i64,
     pub(crate) records: u64,
@@ -55,13 +59,20 @@ pub(crate) fn judge_or_keep(
     survey: &Survey,
     manifest: &Manifest,
 ) -> std::result::Result<Judgement, Box<Refusal>> {
-    let mut walk = Walk { survey, manifest, out: Judgement::start(manifest), seq: manifest.first_seq };
+    let out = Judgement::start(manifest);
+    let mut walk =
+        Walk { survey, manifest, later: Later::of_all(survey, manifest), out, seq: manifest.first_seq };
     loop {
         let scan = survey.segments.get(&walk.seq);
         let facts = walk.facts(scan);
-        match decide(&facts) {
+        match decide(facts) {
             Verdict::NextSegment => walk.pass(scan.expect("a whole segment is there")),
             Verdict::Continue => return Ok(walk.end_in_place(scan.expect("a clean end is in a file"))),
+            Verdict::CutHere
+                if crate::planted("unclean_in_place") && scan.is_some_and(|s| s.header.is_ok()) =>
+            {
+                return Ok(walk.end_in_place(scan.expect("just seen")));
+            }
             Verdict::CutHere => return Ok(walk.end_by_cut(scan, facts.later)),
             Verdict::Refuse(code) => {
                 let error = walk.refuse(code, scan);
@@ -84,6 +95,7 @@ impl Judgement {
             segments: Vec::new(),
             ending: Ending::InPlace,
             last_zxid: manifest.floor_zxid,
+            proven: manifest.durable_zxid,
             epoch: manifest.epoch,
             time_max_ms: i64::MIN,
             records: 0,
@@ -92,9 +104,34 @@ impl Judgement {
     }
 }
 
+/// What segments hold together.
+#[derive(Clone, Copy, Default, Debug)]
+struct Later {
+    /// The most that one of them claims to have been durable.
+    claims: Zxid,
+    has_groups: bool,
+}
+
+impl Later {
+    /// From the newest segment back, so that a log of many segments is walked in a time that grows with them
+    /// and not with their square.
+    fn of_all(survey: &Survey, manifest: &Manifest) -> BTreeMap<u64, Later> {
+        let mut sum = Later::default();
+        let kept = survey.segments.iter().rev().filter(|(seq, _)| !manifest.is_cut_away(**seq));
+        kept.map(|(seq, scan)| {
+            sum.claims = sum.claims.max(scan.claims_anywhere());
+            sum.has_groups |= scan.has_groups();
+            (*seq, sum)
+        })
+        .collect()
+    }
+}
+
 struct Walk<'s> {
     survey: &'s Survey,
     manifest: &'s Manifest,
+    /// For each segment that is not cut away, what it and those behind it hold.
+    later: BTreeMap<u64, Later>,
     out: Judgement,
     seq: u64,
 }
@@ -102,9 +139,9 @@ struct Walk<'s> {
 impl Walk<'_> {
     fn facts(&self, scan: Option<&SegmentScan>) -> Facts {
         let last = self.last_with(scan);
-        let later_claims = self.later().map(|(_, s)| s.claims_anywhere()).max().unwrap_or(Zxid::ZERO);
+        let later = self.later.range(self.seq + 1..).next().map_or(Later::default(), |(_, later)| *later);
         let own_claims = scan.map_or(Zxid::ZERO, SegmentScan::claims_anywhere);
-        let durable = self.manifest.durable_zxid.max(later_claims).max(own_claims);
+        let durable = self.manifest.durable_zxid.max(later.claims).max(own_claims);
         Facts {
             file: match scan {
                 None => FileState::Absent,
@@ -113,7 +150,7 @@ impl Walk<'_> {
                 Some(_) => FileState::Usable,
             },
             end: self.end(scan, last),
-            later: scan.is_some_and(|s| s.beyond.is_some()) || self.later().any(|(_, s)| s.has_groups()),
+            later: scan.is_some_and(|s| s.beyond.is_some()) || later.has_groups,
             proof: durable > last,
             settled: self.manifest.clean && self.manifest.durable_zxid == last,
         }
@@ -148,8 +185,12 @@ impl Walk<'_> {
         let header = *scan.header.as_ref().expect("taken only with a good header");
         let floor_zxid = self.out.last_zxid;
         self.out.last_zxid = self.last_with(Some(scan));
+        self.out.proven = self.out.proven.max(scan.claims);
         self.out.epoch = self.out.epoch.max(scan.epoch);
-        self.out.time_max_ms = self.out.time_max_ms.max(scan.time_max_ms);
+        if scan.groups > 0 {
+            // The segment's own running maximum, which its next group must carry on.
+            self.out.time_max_ms = scan.time_max_ms;
+        }
         self.out.records += scan.records;
         self.out.bytes += scan.end_offset;
         self.out.segments.push(RetiredSegment {
@@ -210,7 +251,12 @@ impl Walk<'_> {
         };
         let header = match &scan.header {
             Ok(header) => header,
-            Err(error) => return error.clone(),
+            Err(error) => {
+                return Error::new(error.kind(), error.code(), error.message().to_owned())
+                    .in_file(&name)
+                    .at_offset(error.at().offset.unwrap_or(0))
+                    .with_zxids(after(last), self.lost_until(last));
+            }
         };
         let (offset, first, until) = match scan.stop.bad {
             Some(bad) => (scan.stop.offset + bad.offset, bad.first_zxid, bad.last_zxid),

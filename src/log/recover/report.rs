@@ -98,7 +98,11 @@ impl fmt::Display for RecoveryReport {
             self.tail.as_str()
         )?;
         if let Some(cut) = &self.cut {
-            writeln!(f, "cut {} at byte {}: {} bytes behind it are kept in the file", cut.file, cut.offset, cut.bytes)?;
+            writeln!(
+                f,
+                "cut {} at byte {}: {} bytes behind it are kept in the file",
+                cut.file, cut.offset, cut.bytes
+            )?;
         }
         for name in &self.moved_aside {
             writeln!(f, "moved aside: {name}")?;

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::scan_all::scan_all;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, limits};
 use crate::format::{Manifest, Name, segment_name};
 use crate::io::{DirEntry, Disk, EntryKind};
 use crate::log::directory::{open_segment, read_manifest};
@@ -57,6 +57,10 @@ pub(crate) fn sort_names(entries: Vec<DirEntry>) -> Result<(Survey, Vec<(u64, u6
     for entry in entries {
         let name = Name::parse(&entry.name);
         if let Name::Segment(seq) | Name::SegmentTemp(seq) | Name::Aside(seq) = name {
+            if seq >= limits::SEGMENT_SEQ_MAX {
+                let what = "no log has this many segments; take the file away";
+                return Err(Error::corrupt("segment_number", what).in_file(&entry.name));
+            }
             survey.seq_max = survey.seq_max.max(seq);
         }
         match name {

@@ -56,7 +56,10 @@ pub(crate) enum Verdict {
 
 /// One row: a name, when it applies, and what to do.
 struct Row {
-    #[cfg_attr(not(test), expect(dead_code, reason = "the anchor of its paragraph; the test names rows by it"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the anchor of its paragraph; the test names rows by it")
+    )]
     name: &'static str,
     applies: fn(&Facts) -> bool,
     verdict: Verdict,
@@ -66,7 +69,11 @@ use EndState::{Ended, Garbage, Misfit, Zeros};
 use FileState::{Absent, BadHeader, Short, Usable};
 
 const ROWS: &[Row] = &[
-    Row { name: "R1 whole segment", applies: |f| f.file == Usable && f.end == Ended, verdict: Verdict::NextSegment },
+    Row {
+        name: "R1 whole segment",
+        applies: |f| f.file == Usable && f.end == Ended,
+        verdict: Verdict::NextSegment,
+    },
     Row {
         name: "R2 whole segment, shortened behind its end",
         applies: |f| f.file == Short && f.end == Ended,
@@ -129,7 +136,9 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "R14 missing or unreadable, nothing lost by it",
-        applies: |f| matches!(f.file, Absent | BadHeader) && f.end == Zeros && f.settled && !f.later && !f.proof,
+        applies: |f| {
+            matches!(f.file, Absent | BadHeader) && f.end == Zeros && f.settled && !f.later && !f.proof
+        },
         verdict: Verdict::CutHere,
     },
     Row {
@@ -150,8 +159,8 @@ const ROWS: &[Row] = &[
 ];
 
 /// Looks the facts up.
-pub(crate) fn decide(facts: &Facts) -> Verdict {
-    let row = ROWS.iter().find(|row| (row.applies)(facts));
+pub(crate) fn decide(facts: Facts) -> Verdict {
+    let row = ROWS.iter().find(|row| (row.applies)(&facts));
     row.expect("the table covers every combination; its test enumerates them").verdict
 }
 
@@ -194,14 +203,14 @@ mod tests {
     #[test]
     fn nothing_that_was_durable_is_ever_cut() {
         for facts in all().filter(|f| f.proof && f.end != Ended) {
-            let verdict = decide(&facts);
+            let verdict = decide(facts);
             assert!(matches!(verdict, Verdict::Refuse(_) | Verdict::Impossible), "{facts:?}: {verdict:?}");
         }
     }
 
     #[test]
     fn only_a_settled_end_is_continued_in_place() {
-        for facts in all().filter(|f| decide(f) == Verdict::Continue) {
+        for facts in all().filter(|f| decide(*f) == Verdict::Continue) {
             assert!(facts.settled && facts.end == Zeros && facts.file == Usable && !facts.later, "{facts:?}");
         }
     }

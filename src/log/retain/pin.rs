@@ -11,9 +11,16 @@ use crate::log::read::not_in_log;
 pub(crate) struct Pins {
     held: BTreeMap<u64, Zxid>,
     next: u64,
+    /// What a purge is about to remove; nobody can pin it any more.
+    leaving: Zxid,
 }
 
 impl Pins {
+    /// From here on, everything up to `through` is as good as purged.
+    pub(crate) fn leave(&mut self, through: Zxid) {
+        self.leaving = through;
+    }
+
     /// The last record that nobody needs any more.
     pub(crate) fn oldest(&self) -> Option<Zxid> {
         self.held.values().min().copied()
@@ -34,7 +41,7 @@ impl Pin {
         let segments = shared.segments.read();
         let mut pins = shared.pins.lock();
         let floor = segments.first().map_or(Zxid::ZERO, |s| s.floor_zxid);
-        if after < floor {
+        if after < floor.max(pins.leaving) {
             return Err(not_in_log(after, "it was purged"));
         }
         let id = pins.next;

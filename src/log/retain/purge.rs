@@ -25,16 +25,19 @@ pub(crate) fn purge(shared: &Shared, through: Zxid, retention: &Retention) -> Re
     if let Some(failure) = shared.failure() {
         return Err(failure.clone());
     }
+    let _one_by_one = shared.rare.lock();
     let (going, first_seq, floor_zxid, held_by_pin) = {
         let segments = shared.segments.read();
         let durable = shared.durable();
         let wanted = through.min(durable);
-        let pinned = shared.pins.lock().oldest();
+        let mut pins = shared.pins.lock();
+        let pinned = pins.oldest();
         let unneeded = pinned.map_or(wanted, |p| p.min(wanted));
         let now = shared.clock.wall_ms();
         let count = retention.plan(&segments, unneeded, now);
         let going: Vec<u64> = segments.iter().take(count).map(|s| s.header.seq).collect();
         let first = segments.iter().nth(count).expect("the one in use stays");
+        pins.leave(first.floor_zxid);
         (going, first.header.seq, first.floor_zxid, count < retention.plan(&segments, wanted, now))
     };
     let mut report = PurgeReport { floor_zxid, held_by_pin, ..PurgeReport::default() };
@@ -46,10 +49,14 @@ pub(crate) fn purge(shared: &Shared, through: Zxid, retention: &Retention) -> Re
     }
     let committed = shared.directory.commit(|m| {
         m.first_seq = first_seq;
-        m.floor_zxid = floor_zxid;
+        if !crate::planted("purge_keeps_floor") {
+            m.floor_zxid = floor_zxid;
+        }
         m.cuts.retain(|c| c.seq >= first_seq);
     });
     if let Err(error) = committed {
+        let floor = shared.segments.read().first().map_or(Zxid::ZERO, |s| s.floor_zxid);
+        shared.pins.lock().leave(floor);
         // On disk the old or the new manifest stands, and memory does not know which.
         if error.kind() != crate::ErrorKind::NoSpace {
             shared.fail(error.clone());
@@ -66,9 +73,10 @@ fn remove_files(shared: &Shared, going: &[u64], report: &mut PurgeReport) -> Res
     for seq in going {
         let name = segment_name(*seq);
         // Only what can still be opened as a file of ours is removed; anything else is left to a person.
-        match open_segment(disk, &name).map(drop).and_then(|()| {
-            disk.remove(&name).map_err(|e| Error::io("remove a segment", e).in_file(&name))
-        }) {
+        match open_segment(disk, &name)
+            .map(drop)
+            .and_then(|()| disk.remove(&name).map_err(|e| Error::io("remove a segment", e).in_file(&name)))
+        {
             Ok(()) => report.removed.push(name),
             Err(error) if error.code() == "segment_missing" => {} // gone already is as good
             Err(error) => report.left.push((name, error)),

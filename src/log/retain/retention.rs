@@ -7,6 +7,7 @@ use crate::log::segments::SegmentSet;
 /// in use, nobody has pinned it, and it holds nothing after the zxid that the caller names: the newest
 /// record that a verified snapshot covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_field_names, reason = "each is a minimum, and says so")]
 pub struct Retention {
     pub(crate) segments_min: u64,
     pub(crate) bytes_min: u64,
@@ -56,7 +57,8 @@ impl Retention {
         for segment in segments.iter() {
             let Some(ended) = &segment.ended else { break };
             let young = ended.records > 0 && ended.time_max_ms > now_ms.saturating_sub(age_ms) && age_ms > 0;
-            let few = left <= self.segments_min.max(1) || bytes.saturating_sub(ended.end_offset) < self.bytes_min;
+            let few =
+                left <= self.segments_min.max(1) || bytes.saturating_sub(ended.end_offset) < self.bytes_min;
             if ended.last_zxid > unneeded || young || few {
                 break;
             }

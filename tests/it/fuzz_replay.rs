@@ -1,0 +1,142 @@
+//! The fuzz targets without a fuzzer: their committed corpus, and a few thousand mutations of it, on the stable
+//! toolchain in every test run. `fuzz/README.md` has how to fuzz for longer.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+#[path = "../../fuzz/src/bodies/mod.rs"]
+#[allow(unreachable_pub, reason = "public for the fuzz targets")]
+mod bodies;
+
+use bodies::{Outcome, TARGETS, golden_group_bytes, golden_manifest, golden_segments};
+
+/// Mutations for each target.
+const MUTATIONS: u64 = 800;
+
+fn corpus(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
+}
+
+/// The committed inputs of a target, in the order of their names.
+fn seeds(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(corpus(target)).expect("each target has a corpus");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a readable entry").path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "{target} has no seeds");
+    paths.into_iter().map(|path| (path.clone(), std::fs::read(path).expect("a readable seed"))).collect()
+}
+
+#[test]
+fn the_committed_corpus_holds() {
+    for (name, target) in TARGETS {
+        let outcomes: Vec<Outcome> = seeds(name)
+            .into_iter()
+            .map(|(path, input)| {
+                println!("{}", path.display());
+                target(&input)
+            })
+            .collect();
+        assert!(outcomes.contains(&Outcome::Opened), "{name}: no seed is a log that opens: {outcomes:?}");
+    }
+}
+
+#[test]
+fn mutations_of_the_corpus_hold() {
+    for (name, target) in TARGETS {
+        let seeds = seeds(name);
+        let mut counts: HashMap<Outcome, u64> = HashMap::new();
+        for number in 0..MUTATIONS {
+            let mut random = Random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+            let (path, seed) = &seeds[random.below(seeds.len())];
+            let input = mutate(seed, &mut random);
+            // Told only when it fails: the input can be made again from its number.
+            println!("{name} mutation {number} of {}", path.display());
+            *counts.entry(target(&input)).or_default() += 1;
+        }
+        println!("{name}: {counts:?}");
+        for outcome in [Outcome::Opened, Outcome::Refused] {
+            let count = counts.get(&outcome).copied().unwrap_or(0);
+            assert!(count > 0, "{name}: none was {outcome:?}: {counts:?}");
+        }
+    }
+}
+
+/// xorshift: the same mutations in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() >> 11) as usize % bound.max(1)
+    }
+}
+
+fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut input = seed.to_vec();
+    for _ in 0..=random.below(4) {
+        let at = random.below(input.len());
+        match random.below(6) {
+            0 if !input.is_empty() => input[at] ^= 1 << random.below(8),
+            1 if !input.is_empty() => input[at] = random.next() as u8,
+            2 => input.truncate(at),
+            3 => drop(input.splice(at..at, random.next().to_le_bytes())),
+            4 => {
+                let end = (at + random.below(64)).min(input.len());
+                drop(input.drain(at..end));
+            }
+            _ => input.iter_mut().skip(at).take(8).zip(random.next().to_le_bytes()).for_each(|(b, n)| *b = n),
+        }
+    }
+    input
+}
+
+/// Writes the corpus anew from the golden log. Do that with a new format, or a new shape of input.
+#[test]
+#[ignore = "writes fuzz/corpus; ARBORLOG_WRITE_SEEDS=1 cargo test --features sim --test it fuzz_seeds_write -- --ignored"]
+fn fuzz_seeds_write() {
+    if std::env::var_os("ARBORLOG_WRITE_SEEDS").is_none() {
+        return;
+    }
+    let write = |target: &str, name: &str, parts: &[&[u8]]| {
+        std::fs::create_dir_all(corpus(target)).expect("make a corpus");
+        // Names that begin with a hexadecimal digit are the fuzzer's own.
+        std::fs::write(corpus(target).join(format!("seed-{name}")), parts.concat()).expect("write a seed");
+    };
+    for (name, segment) in golden_segments() {
+        let name = name.trim_start_matches('0').trim_end_matches(".seg");
+        write("segment_open", name, &[&[0], segment]);
+        write("frame_decode", &format!("{name}-signed"), &[&[15], golden_group_bytes(segment)]);
+    }
+    let (_, first) = golden_segments().next().expect("a log has a segment");
+    write("segment_open", "torn", &[&[0], &first[..first.len() / 2 + 100]]);
+    write("segment_open", "claimed", &[&[0xf0], &first[..8192]]);
+    write("frame_decode", "foreign", &[&[0], golden_group_bytes(first)]);
+    write("manifest_decode", "whole", &[&[0], golden_manifest()]);
+    write("manifest_decode", "signed", &[&[1], golden_manifest()]);
+    write("manifest_decode", "short", &[&[1], b"arborlog manifest 1\n"]);
+    write("manifest_decode", "newer", &[&[1], b"arborlog manifest 2\n"]);
+    // The kind of change, the file, a place in it, and what the kind takes.
+    let (flip, garbage, chop, zero, remove, rename, copy, manifest, group, page) =
+        (0, 1, 2, 3, 4, 5, 6, 7, 8, 9);
+    write("recovery", "nothing", &[]);
+    write("recovery", "flip", &[&[flip, 0, 40, 16, 0, 1]]);
+    write("recovery", "flip-last", &[&[flip, 6, 8, 16, 0, 1]]);
+    write("recovery", "garbage", &[&[garbage, 6, 0, 24, 0], &[0xa5; 16]]);
+    write("recovery", "chop", &[&[chop, 6, 200, 16, 0]]);
+    write("recovery", "zero", &[&[zero, 6, 0, 16, 0, 0, 8, 0]]);
+    write("recovery", "remove", &[&[remove, 6, 0, 0, 0]]);
+    write("recovery", "remove-manifest", &[&[remove, 8, 0, 0, 0]]);
+    write("recovery", "rename", &[&[rename, 1, 0, 0, 0, 7]]);
+    write("recovery", "last-number", &[&[copy, 0, 0, 0, 0, 33]]);
+    write("recovery", "copy", &[&[copy, 6, 0, 0, 0, 9]]);
+    write("recovery", "durable", &[&[manifest, 0, 0, 0, 0, 5, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0]]);
+    write("recovery", "unclean", &[&[manifest, 0, 0, 0, 0, 6, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]]);
+    write("recovery", "group-field", &[&[group, 6, 0, 0, 0, 0, 0, 0, 7, 0, 0, 1]]);
+    write("recovery", "page-field", &[&[page, 6, 0, 0, 0, 5, 0, 0, 1, 0]]);
+}
