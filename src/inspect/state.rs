@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use super::{ManifestInfo, ManifestState, Verdict};
 use crate::base::{Error, ErrorKind, Result};
-use crate::format::{Manifest, Name, segment_name};
-use crate::io::{DirEntry, Disk, EntryKind};
+use crate::format::{Manifest, segment_name};
+use crate::io::{DirEntry, Disk};
 use crate::log::directory::{open_segment, read_manifest};
 use crate::log::read::scan_segment;
 use crate::log::recover::{Ending, Judgement, Survey, judge, sort_names, survey};
@@ -54,8 +54,8 @@ fn look_once(disk: &Arc<dyn Disk>, read: &mut dyn FnMut(u64)) -> Result<LogState
     let manifest = read_manifest_state(disk.as_ref())?;
     let mut entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
     entries.sort_by(|a, b| a.name.cmp(&b.name));
-    let odd = entries.iter().find(|e| is_odd_segment(e)).map(|e| e.name.clone());
-    let regular: Vec<DirEntry> = entries.iter().filter(|e| !is_odd_segment(e)).cloned().collect();
+    let odd = entries.iter().find_map(odd_segment);
+    let regular: Vec<DirEntry> = entries.iter().filter(|e| odd_segment(e).is_none()).cloned().collect();
     let (mut found, segments) = sort_names(regular)?;
     let mut effective = None;
     if let Ok(Some(manifest)) = &manifest {
@@ -79,10 +79,7 @@ fn look_once(disk: &Arc<dyn Disk>, read: &mut dyn FnMut(u64)) -> Result<LogState
         read(segments.iter().map(|(_, len)| len).sum());
     }
     let (verdict, judged) = match (odd, &manifest) {
-        (Some(name), _) => {
-            let error = Error::corrupt("not_a_file", "the segment is no regular file").in_file(&name);
-            (Verdict::Refused(error), None)
-        }
+        (Some(error), _) => (Verdict::Refused(error), None),
         (None, Err(error)) => (Verdict::Refused(error.clone()), None),
         (None, Ok(None)) => (without_manifest(disk)?, None),
         (None, Ok(Some(manifest))) => match judge(&found, manifest) {
@@ -106,9 +103,10 @@ pub(super) fn read_manifest_state(disk: &dyn Disk) -> Result<std::result::Result
     }
 }
 
-/// A segment's name on something that is no file.
-pub(super) fn is_odd_segment(entry: &DirEntry) -> bool {
-    matches!(Name::parse(&entry.name), Name::Segment(_)) && entry.kind != EntryKind::File
+/// Why this name refuses the log whatever stands in it: a segment's name on something that is no file, or
+/// with a number that no log reaches.
+fn odd_segment(entry: &DirEntry) -> Option<Error> {
+    sort_names(vec![entry.clone()]).err()
 }
 
 fn without_manifest(disk: &Arc<dyn Disk>) -> Result<Verdict> {

@@ -12,7 +12,7 @@ use crate::log::read::{Window, verify_group};
 ///
 /// Several segments can hold such groups, as those in flight may lie on both sides of a roll; and the seal of
 /// a segment is written together with the first group of the next one.
-pub(super) fn settle(disk: &dyn Disk, judged: &Judgement) -> Result<()> {
+pub(crate) fn settle(disk: &dyn Disk, judged: &Judgement) -> Result<()> {
     if judged.ending == Ending::InPlace || crate::planted("recovered_tail_unsynced") {
         return Ok(());
     }

@@ -3,12 +3,13 @@ use std::sync::Arc;
 
 use super::rebuild::rebuild;
 use super::salvage_report::{Loss, ManifestRepair, SalvageReport};
-use super::truncate::{Execution, sync_segments};
+use super::truncate::Execution;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::format::{
     Cut, MANIFEST_NAME, Manifest, Numbering, aside_name, aside_number, damaged_manifest_name, segment_name,
 };
-use crate::io::{BackendChoice, Disk, open_dir, open_dir_to_read};
+use crate::io::{BackendChoice, Disk, OpenMode, open_dir, open_dir_to_read};
+use crate::log::commit::RetiredSegment;
 use crate::log::directory::{open_segment, read_manifest, sync_dir, write_manifest};
 use crate::log::handle::take_lock;
 use crate::log::read::{SegmentScan, StopKind, scan_segment};
@@ -366,6 +367,17 @@ impl Found {
         }
         lost
     }
+}
+
+/// Makes what was read durable before a manifest counts on it: after a crash of the process alone it may
+/// have been in a cache only.
+fn sync_segments(disk: &dyn Disk, segments: &[RetiredSegment]) -> Result<()> {
+    for segment in segments {
+        let name = segment_name(segment.header.seq);
+        let wrap = |e| Error::io("sync a segment that stays", e).in_file(&name);
+        disk.open(&name, OpenMode::Write { direct: false }).and_then(|file| file.sync()).map_err(wrap)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@ use std::sync::Arc;
 
 use crate::base::{Error, Result, Zxid};
 use crate::format::{Cut, Manifest, aside_name, segment_name};
-use crate::io::{BackendChoice, Disk, OpenMode, open_dir, open_dir_to_read};
+use crate::io::{BackendChoice, Disk, open_dir, open_dir_to_read};
 use crate::log::commit::RetiredSegment;
 use crate::log::directory::{LogDirectory, open_segment, sync_dir};
 use crate::log::handle::take_lock;
 use crate::log::read::{each_record, not_in_log};
-use crate::log::recover::{Judgement, judge, survey};
+use crate::log::recover::{Judgement, judge, settle, survey};
 
 /// What a truncation cut off, and where it is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -99,7 +99,7 @@ fn truncate(
     if execution == Execution::DryRun {
         return Ok((judged.manifest.clone(), report));
     }
-    sync_segments(disk.as_ref(), &judged.segments[..=keep])?;
+    settle(disk.as_ref(), judged)?;
     let directory = LogDirectory::new(disk.clone(), judged.manifest.clone());
     let cut = Cut { seq: segment.header.seq, last_zxid, next_seq };
     let manifest = directory.commit(|m| {
@@ -119,17 +119,6 @@ fn truncate(
     }
     sync_dir(disk.as_ref())?;
     Ok((manifest, report))
-}
-
-/// Makes what was read durable before a manifest counts on it: after a crash of the process alone it may
-/// have been in a cache only.
-pub(super) fn sync_segments(disk: &dyn Disk, segments: &[RetiredSegment]) -> Result<()> {
-    for segment in segments {
-        let name = segment_name(segment.header.seq);
-        let wrap = |e| Error::io("sync a segment that stays", e).in_file(&name);
-        disk.open(&name, OpenMode::Write { direct: false }).and_then(|file| file.sync()).map_err(wrap)?;
-    }
-    Ok(())
 }
 
 /// The last record of segment `keep` that is not after `to`.

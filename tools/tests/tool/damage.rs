@@ -101,3 +101,22 @@ fn a_damaged_manifest_is_named_and_the_records_are_still_shown() {
     tool("stat DIR", dir.path()).exits(1);
     unchanged(&before, dir.path());
 }
+
+#[test]
+fn names_that_refuse_the_log_are_told_and_the_rest_is_still_shown() {
+    for (name, code) in
+        [("00000000000000ff.seg", "not_a_file"), ("ffffffffffffffff.seg.tmp", "segment_number")]
+    {
+        let dir = closed(30);
+        if code == "not_a_file" {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        } else {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        let objects = tool("ls --json DIR", dir.path()).exits(1).json();
+        assert_eq!(objects.last().unwrap()["error"]["code"], code);
+        assert_eq!(objects.iter().filter_map(|o| o["records"].as_u64()).sum::<u64>(), 30);
+        let verified = tool("verify --json DIR", dir.path()).exits(1).json();
+        assert_eq!(verified[0]["verdict"]["error"]["file"], name);
+    }
+}

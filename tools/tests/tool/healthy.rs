@@ -101,7 +101,7 @@ fn a_log_in_use_can_be_looked_at() {
     let (log, _) = options().open(dir.path()).unwrap();
     append(&log, 1, 10);
     std::thread::scope(|scope| {
-        let writer = scope.spawn(|| append(&log, 11, 4000));
+        let writer = scope.spawn(|| append(&log, 11, 1500));
         let mut looks = 0;
         while !writer.is_finished() || looks == 0 {
             for command in ["verify", "dump", "ls", "stat"] {
@@ -113,7 +113,7 @@ fn a_log_in_use_can_be_looked_at() {
         println!("looks: {looks}");
     });
     // What was durable before the look is in it.
-    assert_eq!(tool("dump DIR", dir.path()).exits(0).out.lines().count(), 4000);
+    assert_eq!(tool("dump DIR", dir.path()).exits(0).out.lines().count(), 1500);
     let refused = tool("truncate DIR --to 0x100000005 --yes --json", dir.path()).exits(3);
     assert_eq!(refused.json()[0]["error"]["code"], "locked");
     log.close().unwrap();

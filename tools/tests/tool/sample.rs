@@ -52,7 +52,7 @@ pub(crate) fn options() -> LogOptions {
     LogOptions::new()
         .segment_bytes(16 * 1024)
         .block_bytes(512)
-        .write_mode(WriteMode::Unsynced)
+        .write_mode(WriteMode::BufferedThenSync)
         .backend(BackendChoice::Threads)
         .idle_mark(None)
 }
