@@ -23,8 +23,7 @@ pub fn decode_manifest(bytes: &[u8]) -> Result<ManifestInfo> {
 /// # Errors
 /// As for opening, if the header page is damaged, or of a newer version.
 pub fn segment_from_bytes(bytes: &[u8]) -> Result<SegmentBytes> {
-    let page = usize::try_from(limits::SEGMENT_HEADER_BYTES).expect("a page").min(bytes.len());
-    let header = SegmentHeader::decode(&bytes[..page])?;
+    let header = SegmentHeader::decode(bytes)?;
     let file = Arc::new(MemoryFile { bytes: bytes.to_vec() });
     let walk = Walk::new(file.clone(), header, None, Until::default())?;
     Ok(SegmentBytes { file, header, walk, group: None })

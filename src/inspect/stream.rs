@@ -51,6 +51,16 @@ struct Planned {
     floor: Option<Zxid>,
 }
 
+/// A record, before it is borrowed: its group, and where in it its payload stands.
+#[derive(Debug)]
+struct Found {
+    group: GroupHeader,
+    at: usize,
+    len: usize,
+    zxid: Zxid,
+    time_ms: i64,
+}
+
 /// The records of a log, or of one file, in order.
 pub struct RecordStream {
     disk: Arc<dyn Disk>,
@@ -69,15 +79,6 @@ pub struct RecordStream {
     over: bool,
     done_bytes: u64,
     total_bytes: u64,
-}
-
-/// Where a record that is wanted stands, and what it is.
-struct Wanted {
-    group: GroupHeader,
-    offset: u64,
-    len: usize,
-    zxid: Zxid,
-    time_ms: i64,
 }
 
 impl RecordStream {
@@ -187,9 +188,9 @@ impl RecordStream {
         }
         loop {
             if let Some(found) = self.next_in_group()? {
-                let Wanted { group, offset, len, zxid, time_ms } = found;
-                let walk = self.walk.as_mut().expect("a group stands in a segment");
-                let at = usize::try_from(offset - group.offset).expect("inside its group");
+                let Found { group, at, len, zxid, time_ms } = found;
+                let Some(walk) = self.walk.as_mut() else { return Ok(None) };
+                let offset = group.offset + at as u64;
                 let payload = &walk.group_bytes(&group)?[at..at + len];
                 let (epoch, file) = (group.epoch, self.name.as_str());
                 return Ok(Some(Item::Record(FoundRecord { zxid, epoch, time_ms, payload, file, offset })));
@@ -204,9 +205,9 @@ impl RecordStream {
     }
 
     /// The next record of the group at hand that is wanted: its group, where it is, and what it is.
-    fn next_in_group(&mut self) -> Result<Option<Wanted>> {
+    fn next_in_group(&mut self) -> Result<Option<Found>> {
         let Some((group, mut records)) = self.group.take() else { return Ok(None) };
-        let walk = self.walk.as_mut().expect("a group stands in a segment");
+        let Some(walk) = self.walk.as_mut() else { return Ok(None) };
         let end = self.manifest.as_ref().and_then(|m| m.cut_of(walk.header.seq)).map(|c| c.last_zxid);
         let end = end.filter(|_| self.selection.file.is_none()).unwrap_or(Zxid::MAX);
         let bytes = walk.group_bytes(&group)?;
@@ -217,8 +218,8 @@ impl RecordStream {
             }
             if self.selection.takes(record.zxid, record.time_ms) {
                 let at = record.payload.as_ptr().addr() - bytes.as_ptr().addr();
-                let (offset, len) = (group.offset + at as u64, record.payload.len());
-                let found = Wanted { group, offset, len, zxid: record.zxid, time_ms: record.time_ms };
+                let (len, zxid, time_ms) = (record.payload.len(), record.zxid, record.time_ms);
+                let found = Found { group, at, len, zxid, time_ms };
                 self.group = Some((group, records));
                 return Ok(Some(found));
             }

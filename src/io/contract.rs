@@ -148,6 +148,11 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug {
     fn lock(&self, name: &str) -> io::Result<Box<dyn Lock>>;
     /// A queue of writes for one committer.
     fn queue(&self) -> io::Result<Box<dyn Queue>>;
+    /// A queue for threads that wait for their own writes and do nothing else meanwhile: where a plain
+    /// durable write ends sooner than one through the machinery of [`queue`](Disk::queue), it makes that.
+    fn waiting_queue(&self) -> io::Result<Box<dyn Queue>> {
+        self.queue()
+    }
 }
 
 /// A held directory lock; dropping it lets go.

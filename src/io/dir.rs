@@ -175,6 +175,16 @@ impl Disk for Directory {
         }
         Ok(Box::new(ThreadsQueue::default()))
     }
+
+    fn waiting_queue(&self) -> io::Result<Box<dyn Queue>> {
+        // A thread that blocks anyway needs no ring: with many threads awake the kernel's workers behind a
+        // ring wait for a processor twice in each durable write (docs/decisions/0002-group-commit.md).
+        if self.choice == BackendChoice::IoUring {
+            self.queue()
+        } else {
+            Ok(Box::new(ThreadsQueue::default()))
+        }
+    }
 }
 
 /// A name with a separator would leave the directory.

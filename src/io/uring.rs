@@ -142,7 +142,7 @@ impl<R: Ring> UringQueue<R> {
         self.slots[index] =
             Some(Slot { op, fd, progress, generation: 0, outcome: None, awaits: 0, tainted: None });
         self.follow(index, next);
-        self.enter(0);
+        // Handed over by `wait`, which follows at once: one system call instead of two.
     }
 
     fn take_one(&mut self) -> Completion {

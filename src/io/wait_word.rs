@@ -1,6 +1,6 @@
 //! A word that threads can sleep on (a futex), with a count of the sleepers so that nobody wakes nobody.
 
-use crate::base::sync::{AtomicU32, Ordering};
+use crate::base::sync::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
 /// The kernel compares the word with what the sleeper saw, so a wake between the look and the sleep is
@@ -22,6 +22,13 @@ impl WaitWord {
     /// Announces a sleeper; [`sleep`](WaitWord::sleep) takes it back.
     pub(crate) fn announce(&self) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
+        // Pairs with the fence in `has_sleepers`: what the sleeper looks at next is as new as the other's look.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Takes an announcement back: there is something better to do than to sleep.
+    pub(crate) fn renounce(&self) {
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Sleeps while the word is `seen`, at most for `timeout`. Returns false if the time ran out. May wake
@@ -34,6 +41,7 @@ impl WaitWord {
 
     /// Whether anyone sleeps, or is about to.
     pub(crate) fn has_sleepers(&self) -> bool {
+        fence(Ordering::SeqCst);
         self.sleepers.load(Ordering::SeqCst) > 0
     }
 

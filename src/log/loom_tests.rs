@@ -114,3 +114,38 @@ fn loom_a_task_that_finds_nothing_is_woken() {
         assert!(!pending || flag.0.load(Ordering::SeqCst), "pending, and nobody will ever say so");
     });
 }
+
+#[test]
+fn loom_a_waiter_that_found_the_log_busy_is_handed_the_lead() {
+    loom::model(|| {
+        let log = log();
+        let busy = Arc::new(AtomicBool::new(true));
+        let kicked = Arc::new(AtomicBool::new(false));
+        let waiter = {
+            let (log, busy) = (log.clone(), busy.clone());
+            thread::spawn(move || {
+                // The look without the lock of `Shared::wait`, then the lead.
+                while log.durable.get() < Zxid::new(1) {
+                    let word = log.room.word(0);
+                    let seen = word.value();
+                    word.announce();
+                    if busy.load(Ordering::SeqCst) {
+                        word.sleep(seen, None);
+                        continue;
+                    }
+                    word.renounce();
+                    log.finish(1, 0);
+                }
+            })
+        };
+        // `Shared::finish` of the group before, and what it leaves to its heir.
+        busy.store(false, Ordering::SeqCst);
+        if log.room.word(0).has_sleepers() {
+            log.room.word(0).wake_one();
+        } else {
+            kicked.store(true, Ordering::SeqCst);
+        }
+        waiter.join().unwrap();
+        assert_eq!(log.durable.get(), Zxid::new(1));
+    });
+}

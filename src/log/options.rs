@@ -35,13 +35,13 @@ impl Default for GroupPolicy {
             records_max: limits::GROUP_RECORDS_MAX,
             delay: Duration::ZERO,
             gather: Gather::Adaptive,
-            in_flight_max: 2,
+            in_flight_max: 1,
         }
     }
 }
 
 impl GroupPolicy {
-    /// The defaults: start when idle, gather adaptively, two groups in flight, one MiB a group.
+    /// The defaults: start when idle, gather adaptively, one group in flight, one MiB a group.
     pub fn new() -> GroupPolicy {
         GroupPolicy::default()
     }
@@ -76,7 +76,7 @@ impl GroupPolicy {
         self
     }
 
-    /// Most groups that are being written at once (1 to 16; default 2). They may end in any order; they are
+    /// Most groups that are being written at once (1 to 16; default 1). They may end in any order; they are
     /// acknowledged in order.
     #[must_use]
     pub fn in_flight_max(mut self, groups: usize) -> GroupPolicy {

@@ -9,7 +9,7 @@ use crate::log::options::LogOptions;
 use crate::log::read::is_blank_file;
 
 /// Zeros are written in pieces of this size: large enough to be cheap, small enough to let commits pass.
-const PIECE: usize = 256 * 1024;
+const PIECE: usize = 64 * 1024;
 
 /// What every segment of one log shares.
 #[derive(Clone, Debug)]

@@ -34,7 +34,8 @@ impl AppendTicket {
         self.zxid
     }
 
-    /// Blocks until the record is durable. Returns its zxid.
+    /// Blocks until the record is durable. Returns its zxid. A thread that happens to be writing the group
+    /// itself returns when that write ends, even if it is [stuck](crate::LogOptions::stuck_after).
     ///
     /// # Errors
     /// [`ErrorKind::Poisoned`] if a write failed: nothing is known of this record.

@@ -81,8 +81,7 @@ impl ViewReader {
         let Some(found) = self.find()? else { return Ok(None) };
         self.last = found.zxid;
         let Found { offset, bytes, header, zxid, time_ms } = found;
-        let file = self.file.clone().expect("a group was read from a file");
-        let payload = self.window.get(file.as_ref(), offset, bytes)?.expect("verified with its group");
+        let payload = self.window.held(offset, bytes);
         Ok(Some(Record { zxid, epoch: header.epoch, time_ms, payload }))
     }
 
@@ -94,10 +93,8 @@ impl ViewReader {
     fn find(&mut self) -> Result<Option<Found>> {
         loop {
             if let Some((header, mut records)) = self.group.take() {
-                let file = self.file.clone().expect("a group was read from a file");
                 let segment = &self.judged.segments[self.at];
-                let bytes = group_bytes(&header, segment);
-                let group = self.window.get(file.as_ref(), header.offset, bytes)?.expect("verified before");
+                let group = self.window.held(header.offset, group_bytes(&header, segment));
                 while let Some(record) = records.next(group).filter(|r| r.zxid <= segment.last_zxid) {
                     if record.zxid > self.last {
                         let at = record.payload.as_ptr() as usize - group.as_ptr() as usize;

@@ -83,7 +83,7 @@ fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
         let at = random.below(input.len());
         match random.below(6) {
             0 if !input.is_empty() => input[at] ^= 1 << random.below(8),
-            1 if !input.is_empty() => input[at] = random.next() as u8,
+            1 if !input.is_empty() => input[at] = random.next().to_le_bytes()[0],
             2 => input.truncate(at),
             3 => drop(input.splice(at..at, random.next().to_le_bytes())),
             4 => {

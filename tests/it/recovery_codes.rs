@@ -4,8 +4,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Words with an underscore that are no codes: keys of the manifest, words of the verdict.
-const NOT_CODES: &[&str] = &["database_id", "durable_zxid", "first_seq", "floor_zxid"];
+/// Words with an underscore that are no codes: keys of the manifest, names of options, words of the verdict.
+const NOT_CODES: &[&str] = &[
+    "block_bytes",
+    "database_id",
+    "durable_zxid",
+    "first_seq",
+    "floor_zxid",
+    "idle_mark",
+    "prepare_bytes_per_second",
+    "record_bytes_max",
+    "segment_bytes",
+    "slow_sync",
+    "stuck_after",
+];
 
 /// The codes that a source file may put into an error: every word with an underscore in quotes, and whatever
 /// stands where the constructors take a code. Planted bugs are named by such words too.

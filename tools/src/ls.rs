@@ -58,18 +58,25 @@ fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Fail
 }
 
 fn segment_line(segment: &SegmentInfo) -> String {
-    let mut line = format!("{}  {:<7}", segment.file, segment.state.as_str());
-    if let (Some(first), Some(last)) = (segment.first_zxid, segment.last_zxid) {
-        line += &format!(" zxid {first} to {last},");
-    }
-    line += &format!(" {} records, {} of {} bytes", segment.records, segment.end_offset, segment.file_bytes);
-    if let Some((earliest, latest)) = segment.time_ms {
-        line += &format!(", {} to {}", format_time(earliest), format_time(latest));
-    }
-    if segment.damages_count > 0 {
-        line += &format!(", damaged in {} places", segment.damages_count);
-    }
-    line
+    let zxids = match (segment.first_zxid, segment.last_zxid) {
+        (Some(first), Some(last)) => format!(" zxid {first} to {last},"),
+        _ => String::new(),
+    };
+    let times = segment.time_ms.map_or(String::new(), |(earliest, latest)| {
+        format!(", {} to {}", format_time(earliest), format_time(latest))
+    });
+    let damages = match segment.damages_count {
+        0 => String::new(),
+        count => format!(", damaged in {count} places"),
+    };
+    format!(
+        "{}  {:<7}{zxids} {} records, {} of {} bytes{times}{damages}",
+        segment.file,
+        segment.state.as_str(),
+        segment.records,
+        segment.end_offset,
+        segment.file_bytes
+    )
 }
 
 fn print_json(examination: &Examination, output: &mut Output) -> Result<(), Failure> {

@@ -38,7 +38,9 @@ fn text(payload: &[u8]) -> String {
 
 fn hex(payload: &[u8]) -> String {
     let mut out = String::with_capacity(payload.len() * 2);
-    payload.iter().for_each(|byte| push_hex(&mut out, *byte));
+    for byte in payload {
+        push_hex(&mut out, *byte);
+    }
     out
 }
 

@@ -1,6 +1,8 @@
 //! `docs/FORMAT.md` a second time, as far as checksums go: so that changed fields get past them, and so that the
 //! page itself is put to the test.
 
+use std::fmt::Write as _;
+
 /// The bytes of a segment before its groups.
 pub(super) const PAGE: usize = 4096;
 const GROUP_HEADER: usize = 96;
@@ -9,6 +11,7 @@ const GROUP_MAGIC: &[u8] = b"AGRP";
 
 /// Which checksums to make right.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags of an input, each on its own")]
 pub(super) struct Sign {
     pub(super) page: bool,
     pub(super) groups: bool,
@@ -45,7 +48,10 @@ pub(super) fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 /// durable than what came before the segment.
 pub(super) fn manifest_of(database_id: &[u8], seq: u64, floor: u64, ahead: u64, clean: bool) -> Vec<u8> {
     let durable = floor.saturating_add(ahead);
-    let id: String = database_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut id = String::new();
+    for byte in database_id {
+        write!(id, "{byte:02x}").expect("a string takes every write");
+    }
     let clean = if clean { "yes" } else { "no" };
     let body = format!(
         "arborlog manifest 1\ndatabase_id {id}\nversion 1\nnumbering index\nepoch 0\ndurable_zxid 0x{durable:x}\n\

@@ -89,7 +89,7 @@ fn change_manifest(files: &mut Files, source: &mut Source<'_>) {
             _ if key == "cut" => format!("{} 0x{number:x} {}", source.byte(), source.byte()),
             _ => number.to_string(),
         };
-        changed.push_str(&format!("{key} {new}\n"));
+        changed.extend([key, " ", &new, "\n"]);
     }
     *manifest = sign_manifest(changed.as_bytes());
 }
@@ -108,7 +108,7 @@ fn change_page(file: &mut [u8], source: &mut Source<'_>) {
         return;
     }
     change_field(file, PAGE_FIELDS[source.place(PAGE_FIELDS.len())], source);
-    let again = source.byte() % 2 == 0;
+    let again = source.byte().is_multiple_of(2);
     sign_segment(file, Sign { page: true, groups: again, records: again, places: again });
 }
 

@@ -68,7 +68,9 @@ impl KernelRing {
     /// process dies before.
     pub(super) fn open(held: &[RawFd]) -> io::Result<KernelRing> {
         // Neither a single issuer (a queue may move between threads) nor polling (it costs a core).
-        let ring = IoUring::new(ENTRIES)?;
+        // Completions need not interrupt the thread that waits for them; kernels before 5.19 do not know that.
+        let quiet = IoUring::builder().setup_coop_taskrun().build(ENTRIES);
+        let ring = quiet.or_else(|_| IoUring::new(ENTRIES))?;
         if !held.is_empty() {
             ring.submitter().register_files(held)?;
         }

@@ -56,7 +56,8 @@ impl GroupCommit {
         idle && self.proven < self.claim() && self.active.groups > 0 && self.active.takes(0)
     }
 
-    fn can_fly(&self) -> bool {
+    /// Whether one more group may be in flight.
+    pub(crate) fn can_fly(&self) -> bool {
         self.flights.len() < self.bounds.in_flight_max && !self.spare.is_empty()
     }
 

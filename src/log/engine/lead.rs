@@ -1,6 +1,8 @@
+use std::sync::atomic::Ordering;
+
 use super::shared::{Inner, Shared};
 use crate::base::Error;
-use crate::io::{Completion, Queue};
+use crate::io::{Completion, Disk, Queue};
 use crate::log::commit::{Progress, RetiredSegment, Start, Started};
 
 /// The answer to someone who offers to write the forming group.
@@ -17,19 +19,58 @@ pub(crate) enum Begin {
 /// A group that the disk has, and the queue that carries it.
 #[derive(Debug)]
 pub(crate) struct UnderWay {
-    queue: Box<dyn Queue>,
+    lane: Lane,
+    leader: Leader,
     writes: usize,
     started_ns: u64,
+}
+
+/// Who writes a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Leader {
+    /// A thread that waits for it.
+    Waiter,
+    /// A thread of the log.
+    Committer,
+}
+
+/// What a group in flight is carried by: one queue for each kind of leader.
+#[derive(Debug)]
+pub(super) struct Lane {
+    waiter: Box<dyn Queue>,
+    committer: Box<dyn Queue>,
+}
+
+impl Lane {
+    pub(super) fn open(disk: &dyn Disk) -> std::io::Result<Lane> {
+        Ok(Lane { waiter: disk.waiting_queue()?, committer: disk.queue()? })
+    }
+
+    fn of(&mut self, leader: Leader) -> &mut dyn Queue {
+        match leader {
+            Leader::Waiter => self.waiter.as_mut(),
+            Leader::Committer => self.committer.as_mut(),
+        }
+    }
 }
 
 impl Shared {
     /// First half of a turn: takes the forming group, if it may start, and hands it to the disk.
     pub(crate) fn begin(&self, inner: &mut Inner) -> Begin {
+        self.begin_as(Leader::Committer, inner)
+    }
+
+    /// The same for a thread that waits for the group.
+    pub(crate) fn begin_waiting(&self, inner: &mut Inner) -> Begin {
+        self.begin_as(Leader::Waiter, inner)
+    }
+
+    fn begin_as(&self, leader: Leader, inner: &mut Inner) -> Begin {
         let now = self.clock.nanos();
         match inner.core.start(now) {
             Start::Nothing => Begin::Nothing,
             Start::WaitUntil(at) => Begin::WaitUntil(at),
-            Start::Group(started) => Begin::Group(self.hand_over(inner, started, now)),
+            Start::Group(started) => Begin::Group(self.hand_over(leader, inner, started, now)),
         }
     }
 
@@ -37,24 +78,28 @@ impl Shared {
     pub(crate) fn begin_mark(&self, inner: &mut Inner) -> Begin {
         let now = self.clock.nanos();
         match inner.core.start_mark(now) {
-            Start::Group(started) => Begin::Group(self.hand_over(inner, started, now)),
+            Start::Group(started) => Begin::Group(self.hand_over(Leader::Committer, inner, started, now)),
             _ => Begin::Nothing,
         }
     }
 
-    fn hand_over(&self, inner: &mut Inner, started: Started, now: u64) -> UnderWay {
-        let mut queue = inner.queues.pop().expect("a queue for each group that may be in flight");
+    fn hand_over(&self, leader: Leader, inner: &mut Inner, started: Started, now: u64) -> UnderWay {
+        let mut lane = inner.queues.pop().expect("a queue for each group that may be in flight");
         inner.timed_batch = None;
         inner.last_activity_ns = now;
         inner.stats.group_started(&started.write);
         let mut writes = 1;
         if let Some(rolled) = started.rolled {
             self.rolled(inner, rolled.retired);
-            queue.submit(rolled.seal);
+            lane.of(leader).submit(rolled.seal);
             writes += 1;
         }
-        queue.submit(started.write);
-        UnderWay { queue, writes, started_ns: now }
+        lane.of(leader).submit(started.write);
+        self.busy.store(!inner.core.can_fly(), Ordering::SeqCst);
+        if inner.core.wants_next() && self.is_time_to_prepare(inner) {
+            self.prepare.notify_all();
+        }
+        UnderWay { lane, leader, writes, started_ns: now }
     }
 
     fn rolled(&self, inner: &mut Inner, retired: RetiredSegment) {
@@ -70,14 +115,14 @@ impl Shared {
     /// waited for it. First of all it wakes one who can write the next group, so that the disk is not idle
     /// while the others wake up.
     pub(crate) fn finish(&self, under_way: UnderWay) {
-        let UnderWay { mut queue, writes, started_ns } = under_way;
+        let UnderWay { mut lane, leader, writes, started_ns } = under_way;
         let mut done: [Option<Completion>; 2] = [None, None];
         for slot in done.iter_mut().take(writes) {
-            *slot = Some(queue.wait());
+            *slot = Some(lane.of(leader).wait());
         }
         let mut inner = self.inner.lock();
         let now = self.clock.nanos();
-        inner.queues.push(queue);
+        inner.queues.push(lane);
         inner.stats.group_ended(now.saturating_sub(started_ns));
         let mut progress: Option<Progress> = None;
         for completion in done.into_iter().flatten() {
@@ -85,6 +130,7 @@ impl Shared {
                 progress = Some(progress.map_or(p, |q| Progress { first_batch: q.first_batch, ..p }));
             }
         }
+        self.busy.store(!inner.core.can_fly(), Ordering::SeqCst);
         let failure = inner.core.failure().cloned();
         if let Some(progress) = progress {
             inner.stats.acknowledged(progress.records);

@@ -59,11 +59,18 @@ impl Shared {
             if self.stop.load(Ordering::Acquire) || inner.core.failure().is_some() {
                 return None;
             }
-            if inner.core.wants_next() {
+            if inner.core.wants_next() && self.is_time_to_prepare(&inner) {
+                inner.segment_wanted = false;
                 return Some(self.preparation(&mut inner));
             }
             self.prepare.wait_for(&mut inner, Duration::from_hours(1));
         }
+    }
+
+    /// Not at once when a segment is taken into use: its first quarter is written with the disk to itself.
+    pub(super) fn is_time_to_prepare(&self, inner: &Inner) -> bool {
+        let active = inner.core.active();
+        inner.segment_wanted || active.offset >= active.header.capacity / 4
     }
 
     /// The preparation of the next segment, for the thread above and for the simulator.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
-use super::lead::Begin;
+use super::lead::{Begin, Lane};
 use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
-use crate::io::{Lock, Queue, WaitWord};
+use crate::io::{Lock, WaitWord};
 use crate::log::commit::{Admission, GroupCommit, Incoming};
 use crate::log::directory::LogDirectory;
 use crate::log::options::LogOptions;
@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub(super) keeper: WaitWord,
     /// Where the committers sleep.
     pub(super) helpers: WaitWord,
+    /// As many groups are in flight as may be: a look without the lock for those who could lead.
+    pub(super) busy: AtomicBool,
     /// Somebody wants the forming group written who does not wait in a thread.
     pub(super) kicked: AtomicBool,
     /// The idle log wants a mark; the next committer that is kicked writes it.
@@ -55,8 +57,10 @@ pub(crate) struct Shared {
 pub(crate) struct Inner {
     pub(crate) core: GroupCommit,
     /// Queues that carry nothing: one for each group that may be in flight.
-    pub(super) queues: Vec<Box<dyn Queue>>,
+    pub(super) queues: Vec<Lane>,
     pub(crate) stats: Recorder,
+    /// Somebody cannot go on without the next segment.
+    pub(super) segment_wanted: bool,
     /// Why the last preparation of a segment failed.
     pub(super) prepare_failure: Option<Error>,
     pub(super) next_seq: u64,
@@ -92,7 +96,7 @@ impl Shared {
         let StartOptions { options, clock, random, lock } = start;
         let disk = opened.directory.disk().clone();
         let queues = (0..options.group.in_flight_max)
-            .map(|_| disk.queue().map_err(|e| Error::io("set up a queue of writes", e)))
+            .map(|_| Lane::open(disk.as_ref()).map_err(|e| Error::io("set up a queue of writes", e)))
             .collect::<Result<Vec<_>>>()?;
         let seed = opened.plan.database_id.seed();
         let core = GroupCommit::new(&options, seed, opened.position, opened.active, opened.next);
@@ -100,6 +104,7 @@ impl Shared {
             core,
             queues,
             stats: Recorder::new(&options),
+            segment_wanted: false,
             prepare_failure: None,
             next_seq: opened.next_seq,
             plan: opened.plan,
@@ -119,6 +124,7 @@ impl Shared {
             keeper: WaitWord::default(),
             helpers: WaitWord::default(),
             rare: Mutex::new(()),
+            busy: AtomicBool::new(false),
             kicked: AtomicBool::new(false),
             mark_due: AtomicBool::new(false),
             stop: AtomicBool::new(false),
@@ -170,8 +176,10 @@ impl Shared {
                     }
                     return Ok((last_zxid, batch));
                 }
+                // Whoever may not block must not write either; a committer does.
+                Admission::GroupFull if patience == Patience::None => self.kick(),
                 Admission::GroupFull => {
-                    if let Begin::Group(under_way) = self.begin(&mut inner) {
+                    if let Begin::Group(under_way) = self.begin_waiting(&mut inner) {
                         drop(inner);
                         self.finish(under_way);
                         inner = self.inner.lock();
@@ -179,6 +187,8 @@ impl Shared {
                     }
                 }
                 Admission::SegmentFull => {
+                    inner.segment_wanted = true;
+                    self.prepare.notify_all();
                     if let Some(error) = &inner.prepare_failure {
                         return Err(error.clone());
                     }
@@ -200,8 +210,20 @@ impl Shared {
     pub(crate) fn wait(&self, zxid: Zxid, batch: u64, deadline_ns: Option<u64>) -> Result<bool> {
         let mut keeps_time = false;
         loop {
+            let word = self.waiting.word(batch);
+            let seen = word.value();
             if let Some(outcome) = self.outcome(zxid) {
                 return outcome.map(|()| true);
+            }
+            if deadline_ns.is_none() && !keeps_time {
+                // Announced before the look: whoever ends the group in flight either is seen to be at it, or
+                // sees a sleeper to wake.
+                word.announce();
+                if self.busy.load(Ordering::SeqCst) && self.failure().is_none() {
+                    word.sleep(seen, None);
+                    continue;
+                }
+                word.renounce();
             }
             let mut inner = self.inner.lock();
             if std::mem::take(&mut keeps_time) && inner.timed_batch == Some(batch) {
@@ -212,7 +234,7 @@ impl Shared {
             }
             let mut until = deadline_ns;
             if inner.core.forming_batch() == batch {
-                match self.begin(&mut inner) {
+                match self.begin_waiting(&mut inner) {
                     Begin::Group(under_way) => {
                         drop(inner);
                         self.finish(under_way);
@@ -227,7 +249,6 @@ impl Shared {
                     Begin::WaitUntil(_) | Begin::Nothing => {}
                 }
             }
-            let word = self.waiting.word(batch);
             let seen = word.value();
             word.announce();
             drop(inner);

@@ -189,7 +189,7 @@ fn rests() {
         pause(Duration::from_millis(300));
         let (before, start) = (used(), now());
         pause(Duration::from_secs(2));
-        let permille = (used() - before).as_micros() * 1000 / start.elapsed().as_micros();
+        let permille = used().saturating_sub(before).as_micros() * 1000 / start.elapsed().as_micros();
         println!("outcome {what} {permille}");
     };
     let log = open(&dir);

@@ -120,6 +120,10 @@ fn iu_11_a_stuck_write_is_told() {
                 None
             } else {
                 // This thread writes the group itself, so it sits in the kernel until the write ends.
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "it outlives the log, which a scope would forbid"
+                )]
                 Some(std::thread::spawn(move || ticket.wait()))
             };
             eventually("the write is under way", || disk.fault_hits() == 1);

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arborlog::sim::{Effect, Fault, FaultOp, NamePattern, SimDisk};
-use arborlog::{AppendTicket, Epoch, ErrorKind, GroupPolicy, Health};
+use arborlog::{AppendTicket, Epoch, ErrorKind, GroupPolicy, Health, Record};
 
-use super::support::{eventually, in_epoch_1, now, pause, tens};
+use super::support::{eventually, in_epoch_1, now, pause, t, tens};
 
 /// Each durable write takes 30 ms and more is offered than can be written: the queue stays bounded, the rest
 /// is told to come again; the health turns slow once, and fine once when the disk is quick again.
@@ -39,9 +39,8 @@ fn sl_01_a_slow_disk_bounds_the_queue_and_turns_the_health() {
         });
         let start = now();
         while start.elapsed() < Duration::from_millis(1500) {
-            let next = log.logged_zxid().next_in_epoch().unwrap_or(arborlog::Zxid::from_parts(1, 1));
-            let next = next.max(arborlog::Zxid::from_parts(1, 1));
-            match log.try_append(&arborlog::Record::new(next, 0, &payload)) {
+            let next = log.logged_zxid().max(t(0)).next_in_epoch().unwrap();
+            match log.try_append(&Record::new(next, 0, &payload)) {
                 Ok(ticket) => drop(ticket),
                 Err(error) if error.kind() == ErrorKind::Busy => {
                     busy += 1;
@@ -56,7 +55,7 @@ fn sl_01_a_slow_disk_bounds_the_queue_and_turns_the_health() {
         assert!(matches!(log.health(), Health::Slow), "{:?}", log.stats());
         over.store(true, Ordering::Relaxed);
     });
-    assert!(busy > 20, "{busy} of {offered} were told to come again");
+    assert!(busy > 100, "{busy} of {offered} were told to come again");
     // Two groups under way and one forming, of at most 64 KiB each.
     assert!((2..=3 * 64).contains(&deepest), "{deepest} records were in the queue");
     let start = now();
@@ -68,6 +67,52 @@ fn sl_01_a_slow_disk_bounds_the_queue_and_turns_the_health() {
     let stats = log.stats();
     assert_eq!(stats.health_changes, 2);
     assert!(stats.slow_syncs > 10 && stats.sync_max >= Duration::from_millis(15), "{stats:?}");
+}
+
+/// The disk does not answer at all: an append that must not block does not, however much is offered.
+#[test]
+fn sl_01_an_append_that_must_not_block_does_not() {
+    for groups in [1, 2, 4] {
+        let disk = SimDisk::new(3);
+        let policy = GroupPolicy::new().bytes_max(16 * 1024).in_flight_max(groups);
+        let log = in_epoch_1(tens().segment_bytes(4 << 20).group(policy).open_sim(&disk).unwrap().0);
+        let every_write = Fault::next(FaultOp::Write, Effect::Stall).times(u64::MAX);
+        disk.inject(every_write.on(NamePattern::Suffix(".seg".into())));
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (start, mut next, mut busy) = (now(), 1, 0);
+                while start.elapsed() < Duration::from_millis(300) {
+                    match log.try_append(&Record::new(t(next), 0, &[7; 1000])) {
+                        Ok(ticket) => {
+                            drop(ticket);
+                            next += 1;
+                        }
+                        Err(error) => {
+                            assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+                            busy += 1;
+                            pause(Duration::from_micros(100));
+                        }
+                    }
+                }
+                assert!(busy > 10 && next > 10, "{busy} {next}");
+                over.store(true, Ordering::Release);
+            });
+            let start = now();
+            while !over.load(Ordering::Acquire) && start.elapsed() < Duration::from_secs(5) {
+                pause(Duration::from_millis(5));
+            }
+            let blocked = !over.load(Ordering::Acquire);
+            disk.clear_faults();
+            eventually("all writes end", || {
+                disk.release_stalled();
+                over.load(Ordering::Acquire)
+            });
+            assert!(!blocked, "it waited for the disk");
+        });
+        disk.release_stalled();
+        log.flush().unwrap();
+    }
 }
 
 /// A thread that appends and finds the queue full is held back, and goes on when the disk does.

@@ -90,3 +90,26 @@ fn a_directory_without_a_log_has_no_view() {
     assert!(files(dir.path()).is_empty());
     assert_eq!(refused(LogOptions::new().open_read_only(dir.path().join("none"))).kind(), ErrorKind::Io);
 }
+
+/// One read shows a segment as it was before its last write, as it may beside a writer: looked at once more,
+/// the log is whole. Where it stays so, it is damaged.
+#[test]
+#[cfg(feature = "sim")]
+fn lk_01_a_view_believes_damage_only_when_it_stays() {
+    use arborlog::sim::{CrashImage, Effect, Fault, FaultOp, NamePattern, SimDisk};
+
+    let base = SimDisk::new(1);
+    let (log, _) = super::support::tens().open_sim(&base).unwrap();
+    put_range(&in_epoch_1(log), 1..=25);
+    let first = NamePattern::Exact(format!("{:016x}.seg", 1));
+    let stale = Fault::next(FaultOp::Read, Effect::StaleRead).on(first);
+    let disk = base.fork(CrashImage::KeepAll);
+    disk.inject(stale.clone());
+    let looked = LogOptions::new().open_read_only_sim(&disk);
+    assert_eq!(disk.fault_hits(), 1);
+    assert_eq!(seen(&looked.unwrap().0), model((1..=25).map(t)));
+    let disk = base.fork(CrashImage::KeepAll);
+    disk.inject(stale.times(u64::MAX));
+    assert_eq!(refused(LogOptions::new().open_read_only_sim(&disk)).kind(), ErrorKind::Corrupt);
+    assert_eq!(disk.fault_hits(), 2, "it is not looked at for ever");
+}

@@ -145,11 +145,11 @@ pub(crate) fn flip(path: &Path, offset: usize) {
 /// The segment that holds a record, and the payload's offset in it.
 pub(crate) fn place(dir: &Path, counter: u32) -> (u64, usize) {
     let text = format!("record {counter}\0");
-    let segments = (1..100).filter(|seq| segment(dir, *seq).exists());
-    let holding = segments.filter(|seq| {
+    let segments = (1..100).rev().filter(|seq| segment(dir, *seq).exists());
+    let mut holding = segments.filter(|seq| {
         let bytes = fs::read(segment(dir, *seq)).unwrap();
         bytes.windows(text.len()).any(|w| w == text.as_bytes())
     });
-    let seq = holding.last().expect("the record is somewhere");
+    let seq = holding.next().expect("the record is somewhere");
     (seq, find(&segment(dir, seq), &text))
 }
