@@ -37,6 +37,8 @@ pub(super) struct Kept {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launched {
     pub(super) is_mark: bool,
+    /// Whether it ended well. A mark has no record whose acknowledgement would tell.
+    pub(super) ended: bool,
     pub(super) last: Zxid,
     pub(super) claims: Zxid,
 }
@@ -118,7 +120,7 @@ impl Model {
     /// What the groups that are durable, and the manifest, prove to be durable: the newest acknowledged
     /// groups may not be proven yet. Groups of which `lost` says so prove nothing.
     pub(super) fn evidence(&self, lost: impl Fn(&Launched) -> bool) -> Zxid {
-        let proofs = self.launched.iter().filter(|g| g.last <= self.acked && !lost(g)).map(|g| g.claims);
+        let proofs = self.launched.iter().filter(|g| g.ended && !lost(g)).map(|g| g.claims);
         proofs.max().unwrap_or(Zxid::ZERO).max(self.manifest_durable)
     }
 

@@ -72,7 +72,7 @@ impl Process {
         let done = act(self);
         if self.shared.inner().core.forming_batch() > batch {
             let is_mark = model.launched.last().is_some_and(|g| g.last == logged);
-            model.launched.push(Launched { is_mark, last: logged, claims: durable });
+            model.launched.push(Launched { is_mark, ended: false, last: logged, claims: durable });
         }
         let now = self.shared.durable();
         if was_failed {
@@ -81,6 +81,8 @@ impl Process {
             assert!(self.is_failed(), "a failed log forgot that it had failed");
         }
         model.acknowledge(now);
+        let idle = self.under_way.is_empty() && !self.is_failed();
+        model.launched.iter_mut().for_each(|g| g.ended |= idle || !g.is_mark && g.last <= now);
         done
     }
 
