@@ -517,6 +517,7 @@ fn what_a_dead_ring_took_is_waited_for() {
     let mut queue = scripted(&[]);
     queue.ring.enters = [Ok(1), Err(Errno::PERM)].into();
     queue.hand_in(op(7, 1, 1, 8, &bytes(16), Durability::ThenSync));
+    queue.enter(0);
     queue.enter(1);
     assert_eq!(queue.broken, Some(Errno::PERM.raw_os_error()));
     assert!(queue.slots[0].as_ref().unwrap().outcome.is_none(), "the kernel still has the buffer");
