@@ -25,6 +25,9 @@ pub(crate) struct UnderWay {
     started_ns: u64,
 }
 
+/// A group of more records than this was waited for by a crowd.
+const CROWD: u64 = 16;
+
 /// Who writes a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Leader {
@@ -144,13 +147,11 @@ impl Shared {
     }
 
     fn wake_after(&self, progress: Option<Progress>, heir: Option<u64>, room: bool, failure: Option<&Error>) {
-        if let Some(batch) = heir {
-            let word = self.waiting.word(batch);
-            if word.has_sleepers() {
-                word.wake_one();
-            } else {
-                self.kick();
-            }
+        // With many writers awake the processor is what is short: the heir comes last then, so that its group
+        // is larger, and fewer groups are written.
+        let crowd = progress.is_some_and(|p| p.records > CROWD);
+        if let Some(batch) = heir.filter(|_| !crowd) {
+            self.wake_heir(batch);
         }
         if room {
             self.room.notify_all();
@@ -161,8 +162,20 @@ impl Shared {
                 self.waiting.tell(batch, progress.end_batch, &Ok(()));
             }
         }
+        if let Some(batch) = heir.filter(|_| crowd) {
+            self.wake_heir(batch);
+        }
         if let Some(first) = failure {
             self.publish_failure(first);
+        }
+    }
+
+    fn wake_heir(&self, batch: u64) {
+        let word = self.waiting.word(batch);
+        if word.has_sleepers() {
+            word.wake_one();
+        } else {
+            self.kick();
         }
     }
 }

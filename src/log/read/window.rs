@@ -2,7 +2,7 @@ use crate::base::{Error, Result};
 use crate::io::File;
 
 /// Read in pieces of this size: large enough for the disk, small enough for the cache.
-const CHUNK: usize = 1024 * 1024;
+const CHUNK: usize = 64 * 1024;
 
 /// A stretch of a file in memory that moves forward. Never holds more than a chunk, or the largest piece
 /// asked for; and never asks for more than the file has, so a length read from damaged bytes allocates nothing.
