@@ -210,22 +210,22 @@ impl File for Numbered {
         self.align
     }
     fn len(&self) -> io::Result<u64> {
-        unimplemented!("the queue has no business here")
+        panic!("the queue has no business here")
     }
     fn read_at(&self, _: u64, _: &mut [u8]) -> io::Result<usize> {
-        unimplemented!("the queue has no business here")
+        panic!("the queue has no business here")
     }
     fn write_all_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
-        unimplemented!("the queue has no business here")
+        panic!("the queue has no business here")
     }
     fn set_len(&self, _: u64) -> io::Result<()> {
-        unimplemented!("the queue has no business here")
+        panic!("the queue has no business here")
     }
     fn allocate(&self, _: u64) -> io::Result<()> {
-        unimplemented!("the queue has no business here")
+        panic!("the queue has no business here")
     }
     fn sync(&self) -> io::Result<()> {
-        unimplemented!("the queue has no business here")
+        panic!("the queue has no business here")
     }
     fn will_read(&self) {}
     fn raw_fd(&self) -> Option<RawFd> {

@@ -9,6 +9,9 @@ use crate::log::prepare::Preparation;
 /// How long to let a full or failing disk be before the next attempt.
 const RETRY: Duration = Duration::from_millis(200);
 
+/// A segment below this is prepared in no time.
+const SMALL: u64 = 1 << 20;
+
 impl Shared {
     /// The body of the preparer: keeps one segment ready behind the one in use.
     pub(super) fn prepare_in_background(&self) {
@@ -67,10 +70,11 @@ impl Shared {
         }
     }
 
-    /// Not at once when a segment is taken into use: its first quarter is written with the disk to itself.
+    /// Not at once when a large segment is taken into use: its first quarter is written with the disk to itself.
     pub(super) fn is_time_to_prepare(&self, inner: &Inner) -> bool {
         let active = inner.core.active();
-        inner.segment_wanted || active.offset >= active.header.capacity / 4
+        let small = active.header.capacity < SMALL;
+        small || inner.segment_wanted || active.offset >= active.header.capacity / 4
     }
 
     /// The preparation of the next segment, for the thread above and for the simulator.

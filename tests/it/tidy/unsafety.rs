@@ -7,7 +7,7 @@ use super::source::Source;
 const NEAR_LINES: usize = 5;
 
 /// Where it may be: system calls and raw buffers, and the allocator that counts for tests and benches.
-const HOMES: &[&str] = &["src/io/", "tests/it/allocations.rs"];
+const HOMES: &[&str] = &["src/io/", "tests/it/allocations.rs", "benches-compare/"];
 
 pub(super) fn check(source: &Source) -> Vec<String> {
     let mut findings = Vec::new();
