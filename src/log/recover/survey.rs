@@ -36,13 +36,13 @@ pub(crate) fn survey(disk: &Arc<dyn Disk>) -> Result<Survey> {
     if let Some(manifest) = &survey.manifest {
         survey.segments = scan_all(disk, manifest, &found)?;
     } else {
+        found.iter().try_for_each(|(seq, _)| refuse_without_manifest(disk, *seq))?;
         if has_reserve {
             // The reserve comes after the first manifest: a log was here. Its segments may be blank, but its
             // epoch and its floor are gone with the manifest.
             let what = "there is a reserve but no manifest: a log was here";
             return Err(Error::corrupt("manifest_missing", what).in_file(MANIFEST_NAME));
         }
-        found.iter().try_for_each(|(seq, _)| refuse_without_manifest(disk, *seq))?;
         survey.nameless = found.iter().map(|(seq, _)| *seq).collect();
     }
     Ok(survey)
