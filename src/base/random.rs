@@ -9,6 +9,7 @@ use std::hash::{BuildHasher, Hasher};
 pub(crate) struct Random(u64);
 
 impl Random {
+    #[cfg(any(test, feature = "sim"))]
     pub(crate) const fn from_seed(seed: u64) -> Random {
         Random(seed)
     }

@@ -63,7 +63,7 @@ fn golden_write() {
     let dir = golden("v1").join("log");
     std::fs::create_dir_all(&dir).unwrap();
     let (log, _) = options().numbering(Numbering::Zxid).open(&dir).unwrap();
-    let payload = |n: u32| -> Vec<u8> { (0..n * 37 % 900).map(|i| (i * n) as u8).collect() };
+    let payload = |n: u32| -> Vec<u8> { (0..n * 37 % 900).map(|i| (i * n).to_le_bytes()[0]).collect() };
     for epoch in 1..=2u32 {
         log.advance_epoch(Epoch::new(epoch.into())).unwrap();
         for n in 1..=40u32 {

@@ -62,7 +62,7 @@ impl Shared {
             if self.stop.load(Ordering::Acquire) || inner.core.failure().is_some() {
                 return None;
             }
-            if inner.core.wants_next() && self.is_time_to_prepare(&inner) {
+            if inner.core.wants_next() && Self::is_time_to_prepare(&inner) {
                 inner.segment_wanted = false;
                 return Some(self.preparation(&mut inner));
             }
@@ -71,7 +71,7 @@ impl Shared {
     }
 
     /// Not at once when a large segment is taken into use: its first quarter is written with the disk to itself.
-    pub(super) fn is_time_to_prepare(&self, inner: &Inner) -> bool {
+    pub(super) fn is_time_to_prepare(inner: &Inner) -> bool {
         let active = inner.core.active();
         let small = active.header.capacity < SMALL;
         small || inner.segment_wanted || active.offset >= active.header.capacity / 4

@@ -8,13 +8,16 @@ use arborlog::{Epoch, Error, ErrorKind, GroupPolicy, Log, LogOptions, Record, Re
 use super::support::*;
 use crate::allocations::peak_bytes;
 
+/// Makes the checksums right again over changed bytes.
+type Resign = Box<dyn Fn(&mut [u8])>;
+
 /// A field that says how much of something there is, or where: its place in a file and its width.
 struct Field {
     name: &'static str,
     seq: u64,
     offset: u64,
     bytes: usize,
-    resign: Box<dyn Fn(&mut [u8])>,
+    resign: Resign,
 }
 
 fn fields(disk: &SimDisk, n: u32, seq: u64) -> Vec<Field> {
@@ -428,9 +431,8 @@ impl Told {
                 .names()
                 .into_iter()
                 .filter(|n| n.ends_with(".seg"))
-                .filter(|n| !groups(&disk.read_file(n).unwrap_or_default()).is_empty())
-                .last();
-            let next = disk.names().into_iter().filter(|n| n.ends_with(".seg")).last();
+                .rfind(|n| !groups(&disk.read_file(n).unwrap_or_default()).is_empty());
+            let next = disk.names().into_iter().rfind(|n| n.ends_with(".seg"));
             let before = disk.counters();
             std::thread::sleep(Duration::from_millis(3));
             if (failed || active < next) && before == disk.counters() {

@@ -140,7 +140,7 @@ fn sg_03_without_the_cut_the_same_files_are_a_contradiction() {
     // The cut segment itself, or the one that goes on after it, is gone.
     let in_use =
         |name: &String| name.ends_with(".seg") && !groups(&disk.read_file(name).expect("there")).is_empty();
-    let newest = disk.names().into_iter().filter(in_use).last().expect("a segment");
+    let newest = disk.names().into_iter().rfind(in_use).expect("a segment");
     for name in [segment(2), newest] {
         let gone = copy(&disk);
         gone.remove_file(&name);
