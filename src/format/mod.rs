@@ -5,6 +5,8 @@ mod group_header;
 pub(crate) mod layout;
 mod manifest;
 mod name;
+#[cfg(test)]
+mod properties;
 mod record_header;
 mod seal;
 mod segment_header;
