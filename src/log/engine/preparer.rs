@@ -9,7 +9,7 @@ use crate::log::prepare::Preparation;
 /// How long to let a full or failing disk be before the next attempt.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// A segment below this is prepared in no time.
+/// A segment up to this size is prepared in no time.
 const SMALL: u64 = 1 << 20;
 
 impl Shared {
@@ -73,7 +73,7 @@ impl Shared {
     /// Not at once when a large segment is taken into use: its first quarter is written with the disk to itself.
     pub(super) fn is_time_to_prepare(inner: &Inner) -> bool {
         let active = inner.core.active();
-        let small = active.header.capacity < SMALL;
+        let small = active.header.capacity <= SMALL;
         small || inner.segment_wanted || active.offset >= active.header.capacity / 4
     }
 
