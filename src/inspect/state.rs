@@ -23,7 +23,7 @@ pub(super) struct LogState {
 }
 
 /// How often to look again when what was found moves: only a live log does that.
-const LOOKS_MAX: u32 = 8;
+const LOOKS_MAX: u32 = 32;
 
 /// Reads and judges a directory. `read` is told of bytes that were read.
 ///
@@ -35,9 +35,10 @@ pub(super) fn read_state(disk: &Arc<dyn Disk>, read: &mut dyn FnMut(u64)) -> Res
     loop {
         match look_once(disk, read) {
             Ok(state) => match &state.verdict {
-                Verdict::Refused(error)
-                    if look < LOOKS_MAX && before.as_ref() != Some(&error.to_string()) =>
-                {
+                Verdict::Refused(error) if before.as_ref() != Some(&error.to_string()) => {
+                    if look >= LOOKS_MAX {
+                        return Err(moving());
+                    }
                     before = Some(error.to_string());
                 }
                 _ => return Ok(state),
@@ -48,6 +49,12 @@ pub(super) fn read_state(disk: &Arc<dyn Disk>, read: &mut dyn FnMut(u64)) -> Res
         }
         look += 1;
     }
+}
+
+/// No two looks agreed: that is no damage, it is a log that is being written.
+fn moving() -> Error {
+    let why = "the log is being written faster than it can be looked at; try again, or when it is at rest";
+    Error::new(ErrorKind::Busy, "busy", why.into())
 }
 
 fn look_once(disk: &Arc<dyn Disk>, read: &mut dyn FnMut(u64)) -> Result<LogState> {
