@@ -1,12 +1,17 @@
 //! The smallest useful program: open a log, append, wait until it is durable, read it back.
 //!
-//! `cargo run --release --example append_and_read`
+//! `cargo run --release --example append_and_read -- DIR` leaves the log in DIR, to look at with the tool; without
+//! DIR it goes with the program.
+
+use std::path::PathBuf;
 
 use arborlog::{Epoch, LogOptions, Result, Zxid};
 
 fn main() -> Result<()> {
-    let dir = tempfile::tempdir().expect("make a directory");
-    let (log, report) = LogOptions::new().open(dir.path())?;
+    let temporary = tempfile::tempdir().expect("make a directory");
+    let dir = std::env::args_os().nth(1).map_or(temporary.path().to_owned(), PathBuf::from);
+    std::fs::create_dir_all(&dir).expect("make the directory");
+    let (log, report) = LogOptions::new().open(&dir)?;
     println!("{report}");
 
     // A leader's epoch is durable before its first append; every older leader is locked out by it for ever.

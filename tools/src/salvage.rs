@@ -22,8 +22,12 @@ pub(crate) fn run(arguments: &SalvageArguments, output: &mut Output) -> Result<O
     if output.json {
         output.object(&report_object(&report, arguments.yes))?;
     } else {
+        let only_looking = report.is_needed() && !arguments.yes;
+        if only_looking {
+            output.line("a salvage would do this:")?;
+        }
         output.line(report.to_string().trim_end())?;
-        if report.is_needed() && !arguments.yes {
+        if only_looking {
             output.line("nothing was changed; give --yes to do it")?;
         }
     }
