@@ -65,9 +65,14 @@ pub(crate) fn read_manifest(disk: &dyn Disk) -> Result<Option<Manifest>> {
 /// Writes a manifest so that a crash leaves the old one or the new one. On a full disk the reserve is given
 /// up for it, so that a purge can always be made.
 pub(crate) fn write_manifest(disk: &Arc<dyn Disk>, manifest: &Manifest) -> Result<()> {
-    match try_write(disk, manifest) {
+    or_with_reserve(disk.as_ref(), || try_write(disk, manifest))
+}
+
+/// Does something; if the disk is full, once more in the place of the reserve.
+pub(crate) fn or_with_reserve<T>(disk: &dyn Disk, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    match attempt() {
         Err(e) if e.kind() == ErrorKind::NoSpace => match disk.remove(RESERVE_NAME) {
-            Ok(()) => try_write(disk, manifest),
+            Ok(()) => attempt(),
             Err(_) => Err(e), // the reserve was used up before; the first error is the one to tell
         },
         done => done,

@@ -6,12 +6,13 @@ use super::settle::settle;
 use super::survey::Survey;
 use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::{
-    Cut, DatabaseId, MANIFEST_TEMP_NAME, Manifest, RESERVE_NAME, SegmentHeader, aside_name, segment_name,
-    segment_temp_name,
+    Cut, DatabaseId, MANIFEST_TEMP_NAME, Manifest, SegmentHeader, aside_name, segment_name, segment_temp_name,
 };
 use crate::io::{Disk, File, OpenMode};
 use crate::log::commit::{ActiveSegment, Position};
-use crate::log::directory::{LogDirectory, keep_reserve, remove_if_there, sync_dir, write_manifest};
+use crate::log::directory::{
+    LogDirectory, keep_reserve, or_with_reserve, remove_if_there, sync_dir, write_manifest,
+};
 use crate::log::options::LogOptions;
 use crate::log::prepare::{SegmentPlan, prepare_now};
 use crate::log::read::StopKind;
@@ -142,13 +143,7 @@ fn prepare_at_any_rate(
     clock: &Clock,
     random: &mut Random,
 ) -> Result<ActiveSegment> {
-    match prepare_now(disk, plan, seq, clock, random) {
-        Err(e) if e.kind() == ErrorKind::NoSpace => match disk.remove(RESERVE_NAME) {
-            Ok(()) => prepare_now(disk, plan, seq, clock, random),
-            Err(_) => Err(e), // the reserve was used up before; the first error is the one to tell
-        },
-        done => done,
-    }
+    or_with_reserve(disk.as_ref(), || prepare_now(disk, plan, seq, clock, random))
 }
 
 /// Records that the log is open and, after a crash, where it was cut.
