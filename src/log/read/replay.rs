@@ -3,7 +3,7 @@ use std::fmt;
 use super::Record;
 use crate::base::Zxid;
 use crate::format::{
-    GROUP_HEADER_BYTES, GroupHeader, GroupKind, Manifest, RECORD_HEADER_BYTES, RecordHeader, frame_bytes,
+    GROUP_HEADER_BYTES, GroupHeader, GroupKind, RECORD_HEADER_BYTES, RecordHeader, frame_bytes,
 };
 
 /// Hands out the records of a log while it is scanned, so that an open which rebuilds a state reads every byte
@@ -14,7 +14,7 @@ pub(crate) struct Replay<'v> {
     /// Records up to here are not wanted.
     after: Zxid,
     /// The last record seen, wanted or not.
-    last: Option<Zxid>,
+    last: Zxid,
     /// The segment that is to come next.
     seq: u64,
     ended: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Replay<'v> {
 
 impl<'v> Replay<'v> {
     pub(crate) fn new(after: Zxid, visit: &'v mut dyn FnMut(Record<'_>)) -> Replay<'v> {
-        Replay { visit, after, last: None, seq: 0, ended: false }
+        Replay { visit, after, last: after, seq: 0, ended: false }
     }
 
     /// The record after which records are wanted.
@@ -30,14 +30,19 @@ impl<'v> Replay<'v> {
         self.after
     }
 
-    /// The last record that was handed out, or the one after which none was.
-    pub(crate) fn handed_out(&self) -> Zxid {
-        self.last.map_or(self.after, |last| last.max(self.after))
+    /// The last record seen, wanted or not.
+    pub(crate) fn last(&self) -> Zxid {
+        self.last
     }
 
-    /// Begins with segment `seq`.
-    pub(crate) fn start(&mut self, seq: u64) {
-        self.seq = seq;
+    /// The last record that was handed out, or the one after which none was.
+    pub(crate) fn handed_out(&self) -> Zxid {
+        self.last.max(self.after)
+    }
+
+    /// The log begins with segment `seq`, after record `floor`.
+    pub(crate) fn start(&mut self, seq: u64, floor: Zxid) {
+        (self.seq, self.last) = (seq, floor);
     }
 
     /// Whether segment `seq` is the next one; none is after the end.
@@ -46,19 +51,27 @@ impl<'v> Replay<'v> {
         !self.ended
     }
 
-    /// Segment `seq` has been read. Whatever ended it (a roll may have lost its seal): the log goes on behind it
-    /// if the next group says that it follows the last one.
-    pub(crate) fn leave(&mut self, seq: u64, manifest: &Manifest) {
-        self.seq = manifest.cut_of(seq).map_or(seq + 1, |cut| cut.next_seq);
+    /// A segment of which nothing is wanted goes from `floor` to `last`, if it has groups.
+    pub(crate) fn pass(&mut self, floor: Option<Zxid>, last: Option<Zxid>) {
+        self.ended |= floor.is_some_and(|floor| floor != self.last);
+        if let Some(last) = last.filter(|_| !self.ended) {
+            self.last = last;
+        }
+    }
+
+    /// A segment has been read; the log goes on in segment `next`, if it was `whole`.
+    pub(crate) fn leave(&mut self, next: u64, whole: bool) {
+        self.ended |= !whole;
+        self.seq = next;
     }
 
     /// Takes in a group that was verified, up to its record `until`.
     pub(crate) fn group(&mut self, header: &GroupHeader, bytes: &[u8], until: Zxid) {
-        self.ended |= self.last.is_some_and(|last| last != header.prev_zxid);
+        self.ended |= self.last != header.prev_zxid;
         if self.ended {
             return;
         }
-        self.last = Some(header.last_zxid.min(until));
+        self.last = header.last_zxid.min(until);
         if header.kind != GroupKind::Records || header.last_zxid <= self.after {
             return;
         }

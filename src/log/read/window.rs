@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_window_may_leave_the_way_that_is_read_ahead() {
-        let bytes: Vec<u8> = (0..2_000_000_u32).map(|i| (i / 7) as u8).collect();
+        let bytes: Vec<u8> = (0..2_000_000_u32).map(|i| (i / 7).to_le_bytes()[0]).collect();
         let file = file_of(&bytes);
         std::thread::scope(|scope| {
             let mut window = Window::reading_ahead(scope, file.as_ref(), bytes.len() as u64);

@@ -8,7 +8,9 @@ use crate::base::{Error, Result, Zxid};
 use crate::format::{Manifest, segment_name};
 use crate::io::{Backend, Disk};
 use crate::log::directory::open_segment;
-use crate::log::read::{Replay, SegmentScan, Window, not_in_log, peek_floor, scan_replaying, scan_segment};
+use crate::log::read::{
+    Replay, SegmentScan, StopKind, Window, not_in_log, peek_floor, scan_replaying, scan_segment,
+};
 
 /// Scans all segments, on all cores where there are several. Files are open only while they are scanned.
 /// With a `replay`, those that it wants records of are scanned in order instead, by the caller's thread.
@@ -29,7 +31,13 @@ pub(super) fn scan_all(
     }
     let (older, wanted) = found.split_at(scans.first_wanted(found, replay.after())?);
     let mut done = scans.parallel(older, cores)?;
-    replay.start(wanted.first().map_or(0, |(seq, _)| *seq).max(manifest.first_seq));
+    replay.start(manifest.first_seq, manifest.floor_zxid);
+    for (seq, scan) in done.iter().filter(|(seq, _)| !scans.is_apart(**seq)) {
+        if replay.enter(*seq) {
+            replay.pass(scan.floor_zxid, scan.last_zxid);
+            scans.leave(*seq, scan, replay);
+        }
+    }
     for (seq, _) in wanted {
         done.insert(*seq, scans.replaying(*seq, replay, cores > 1)?);
     }
@@ -68,8 +76,20 @@ impl Scans<'_> {
         } else {
             scan(Window::new(len))?
         };
-        replay.leave(seq, self.manifest);
+        self.leave(seq, &scan, replay);
         Ok(scan)
+    }
+
+    /// Goes on behind a segment where the judge would: one without a group may end at what came before it.
+    fn leave(&self, seq: u64, scan: &SegmentScan, replay: &mut Replay<'_>) {
+        let cut = self.manifest.cut_of(seq);
+        let whole = match scan.stop.kind {
+            StopKind::Sealed | StopKind::Limit => true,
+            StopKind::Zeros | StopKind::Garbage => cut.is_some_and(|c| c.last_zxid == replay.last()),
+            StopKind::Header | StopKind::Misfit => false,
+        };
+        let whole = whole || crate::planted("replay_past_the_end");
+        replay.leave(cut.map_or(seq + 1, |c| c.next_seq), whole);
     }
 
     /// Whether a segment is there but no part of the log.
