@@ -50,11 +50,15 @@ mod format;
 pub mod inspect;
 mod io;
 mod log;
+mod tree;
 
 #[cfg(feature = "planted-bugs")]
 pub use base::planted::plant;
-pub use base::{Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
-pub use format::{DatabaseId, Numbering, SegmentFill};
+pub use base::{Code, Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
+pub use format::{
+    Acl, AclBuf, AclEntry, AclList, Create, CreateKind, DatabaseId, Numbering, Ops, Paths, Perms,
+    SegmentFill, Stat, Txn, TxnBody,
+};
 #[cfg(any(test, feature = "sim"))]
 pub use io::sim;
 pub use io::{Backend, BackendChoice, BackendInfo, WriteMode};

@@ -1,5 +1,6 @@
 //! Bytes and types: what stands on disk, as `docs/FORMAT.md` specifies it. No I/O, no clock, no state.
 
+mod acl;
 mod database_id;
 mod group_header;
 pub(crate) mod layout;
@@ -10,7 +11,10 @@ mod properties;
 mod record_header;
 mod seal;
 mod segment_header;
+mod stat;
+mod txn;
 
+pub use acl::{Acl, AclBuf, AclEntry, AclList, Perms};
 pub use database_id::DatabaseId;
 pub(crate) use group_header::{GROUP_HEADER_BYTES, GroupHeader, GroupKind};
 pub use manifest::Numbering;
@@ -23,3 +27,5 @@ pub(crate) use record_header::{RECORD_HEADER_BYTES, RecordHeader, frame_bytes};
 pub(crate) use seal::{IndexEntry, Seal};
 pub use segment_header::SegmentFill;
 pub(crate) use segment_header::SegmentHeader;
+pub use stat::Stat;
+pub use txn::{Create, CreateKind, Ops, Paths, Txn, TxnBody};
