@@ -1,0 +1,90 @@
+use super::BlobId;
+use crate::base::Zxid;
+
+/// A node's place in the store. Stays the same as long as the node lives, and is then used again.
+pub(crate) type NodeId = u32;
+
+/// A time in six bytes: milliseconds up to the year 10889. Other values are kept out of line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Packed([u8; 6]);
+
+impl Packed {
+    pub(crate) const ZERO: Packed = Packed([0; 6]);
+
+    /// Packs a time, if it fits.
+    pub(crate) fn of(time_ms: i64) -> Option<Packed> {
+        if !(0..1 << 48).contains(&time_ms) {
+            return None;
+        }
+        let [a, b, c, d, e, f, _, _] = time_ms.to_le_bytes();
+        Some(Packed([a, b, c, d, e, f]))
+    }
+
+    pub(crate) fn get(self) -> i64 {
+        let [a, b, c, d, e, f] = self.0;
+        i64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+    }
+}
+
+/// What every node has. What few nodes have stands in side tables, which a flag tells to look into.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) czxid: Zxid,
+    pub(crate) mzxid: Zxid,
+    pub(crate) ctime: Packed,
+    pub(crate) mtime: Packed,
+    pub(crate) version: i32,
+    /// CRC-32 of the path and the data: the part of the node's digest that changes only with the data.
+    pub(crate) content_crc: u32,
+    pub(crate) parent: NodeId,
+    /// Name and data: where in the store of bytes.
+    pub(crate) blob: u32,
+    /// Which ACL list; [`Node::ACL_APART`] if its number stands out of line.
+    pub(crate) acl: u16,
+    pub(crate) blob_class: u8,
+    pub(crate) flags: u8,
+}
+
+impl Node {
+    /// Not a free place.
+    pub(crate) const LIVE: u8 = 1;
+    /// Owner, aversion, or a value that does not fit stands in the table of rare fields.
+    pub(crate) const RARE: u8 = 2;
+    /// It has, or had, children: cversion and pzxid stand in the table of parents.
+    pub(crate) const PARENT: u8 = 4;
+    /// The ACL's number is too large for the field.
+    pub(crate) const ACL_APART: u16 = u16::MAX;
+
+    pub(crate) fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    pub(crate) fn set(&mut self, flag: u8, on: bool) {
+        self.flags = if on { self.flags | flag } else { self.flags & !flag };
+    }
+
+    pub(crate) fn blob_id(&self) -> BlobId {
+        BlobId { class: self.blob_class, slot: self.blob }
+    }
+
+    pub(crate) fn set_blob(&mut self, id: BlobId) {
+        (self.blob_class, self.blob) = (id.class, id.slot);
+    }
+}
+
+const _: () = assert!(size_of::<Node>() == 48, "a node's record is what memory is made of");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_fit_or_are_told_apart() {
+        for time in [0, 1, 1_700_000_000_000, (1 << 48) - 1] {
+            assert_eq!(Packed::of(time).map(Packed::get), Some(time));
+        }
+        for time in [-1, 1 << 48, i64::MIN, i64::MAX] {
+            assert_eq!(Packed::of(time), None);
+        }
+    }
+}
