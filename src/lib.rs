@@ -70,5 +70,6 @@ pub use log::{
     Retention, SalvageOptions, SalvageReport, TailState, TruncateReport, ViewReader, repair_record, salvage,
     truncate_dir,
 };
+pub use tree::{Change, Data, DataTree, NodeRef, Observer, Outcome, Owner, StoredStat, check_path};
 
 use base::planted::planted;

@@ -103,6 +103,11 @@ impl<'a> AclList<'a> {
         Some(AclList(bytes))
     }
 
+    /// Takes bytes that were a list before.
+    pub(crate) const fn of_valid(bytes: &'a [u8]) -> AclList<'a> {
+        AclList(bytes)
+    }
+
     /// Its bytes.
     pub fn as_bytes(self) -> &'a [u8] {
         self.0

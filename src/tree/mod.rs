@@ -1,2 +1,23 @@
 //! The DataTree: what a coordination server keeps in memory and applies its log to. No I/O, no clock, no threads.
+
+mod acl_table;
+mod apply;
+mod change;
+mod data_tree;
+mod digest;
+mod owner;
+mod path;
+mod quota;
+mod read;
+mod sessions;
 mod store;
+#[cfg(test)]
+mod tests;
+
+pub use apply::Outcome;
+pub use change::{Change, Observer};
+pub use data_tree::{DataTree, StoredStat};
+pub use owner::Owner;
+pub use path::check_path;
+pub use read::NodeRef;
+pub use store::Data;

@@ -171,11 +171,11 @@ impl Children {
     }
 
     /// The children in order, those after the name `after` if there is one.
-    pub(crate) fn iter<'c, 'n>(
+    pub(crate) fn iter<'c, 'n, F: Fn(NodeId) -> &'n [u8]>(
         &'c self,
         after: Option<&[u8]>,
-        name_of: &impl Fn(NodeId) -> &'n [u8],
-    ) -> impl Iterator<Item = NodeId> {
+        name_of: &F,
+    ) -> impl Iterator<Item = NodeId> + use<'c, 'n, F> {
         let (chunk, place) = match after.filter(|_| !self.chunks.is_empty()) {
             None => (0, 0),
             Some(name) => {

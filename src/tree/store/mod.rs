@@ -7,7 +7,8 @@ mod index;
 mod node;
 mod nodes;
 
-pub(super) use blobs::{BlobId, Blobs, Data};
+pub use blobs::Data;
+pub(super) use blobs::{BlobId, Blobs};
 pub(super) use children::Children;
 pub(super) use index::Index;
 pub(super) use node::{Node, NodeId, Packed};

@@ -1,0 +1,396 @@
+use hashbrown::{HashMap, HashSet};
+
+use super::acl_table::AclTable;
+use super::digest::{DigestStat, content_crc, node_digest};
+use super::owner::Owner;
+use super::path;
+use super::quota::Quotas;
+use super::sessions::Sessions;
+use super::store::{Blobs, Children, Index, Node, NodeId, Nodes, Packed};
+use crate::base::Zxid;
+use crate::format::{AclBuf, AclEntry, AclList, Perms};
+
+/// A tree of nodes with ZooKeeper's semantics, and the sessions that own some of them.
+///
+/// Changed by txns alone, with [`apply`](DataTree::apply); the same txns make the same tree, everywhere. Reads take
+/// `&self`; put it into a `SharedTree` to read while it is changed.
+#[derive(Debug)]
+pub struct DataTree {
+    pub(super) nodes: Nodes,
+    pub(super) blobs: Blobs,
+    pub(super) index: Index,
+    /// What nodes have that have, or had, children.
+    pub(super) families: HashMap<NodeId, Family>,
+    /// What few nodes have.
+    pub(super) rare: HashMap<NodeId, Rare>,
+    pub(super) acls: AclTable,
+    pub(super) sessions: Sessions,
+    /// Containers and TTL nodes.
+    pub(super) expiring: HashSet<NodeId>,
+    pub(super) quotas: Quotas,
+    pub(super) digest: u64,
+    pub(super) last_zxid: Zxid,
+    /// The lengths of all paths, in UTF-16 units, and of all data.
+    pub(super) approximate_bytes: u64,
+}
+
+/// The part of a parent's state that only parents have.
+#[derive(Debug)]
+pub(super) struct Family {
+    pub(super) cversion: i32,
+    pub(super) pzxid: Zxid,
+    pub(super) children: Children,
+}
+
+/// Fields that most nodes leave at their defaults, and values that do not fit into a node's record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rare {
+    pub(super) owner: Owner,
+    pub(super) aversion: i32,
+    /// The ACL's number, if it is too large for the record.
+    pub(super) acl: u32,
+    /// ctime and mtime, if one of them is out of the record's range.
+    pub(super) times_ms: Option<(i64, i64)>,
+}
+
+/// The state of a node as it is stored, beside its path, data and ACL.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct StoredStat {
+    /// The txn that created the node.
+    pub czxid: Zxid,
+    /// The txn that last set its data.
+    pub mzxid: Zxid,
+    /// The txn that last created or deleted a child, or the node itself.
+    pub pzxid: Zxid,
+    /// When it was created, in milliseconds.
+    pub ctime_ms: i64,
+    /// When its data was last set, in milliseconds.
+    pub mtime_ms: i64,
+    /// How often its data was set.
+    pub version: i32,
+    /// How many children were created: not what a client sees.
+    pub cversion: i32,
+    /// How often its ACL was set.
+    pub aversion: i32,
+    /// Who it belongs to.
+    pub owner: Owner,
+}
+
+pub(super) const ROOT: NodeId = 0;
+
+impl DataTree {
+    /// A tree as a new ZooKeeper server has it: `/`, `/zookeeper`, `/zookeeper/quota` and `/zookeeper/config`.
+    pub fn new() -> DataTree {
+        let mut tree = DataTree::rootless();
+        tree.plant(path::ROOT, Some(b""), AclList::EMPTY, &StoredStat::default());
+        for reserved in [path::ZOOKEEPER, path::QUOTA] {
+            tree.plant(reserved, Some(b""), AclList::EMPTY, &StoredStat::default());
+        }
+        let mut acl = AclBuf::new();
+        acl.push(AclEntry { perms: Perms::READ, scheme: "world", id: "anyone" });
+        let stat = StoredStat { aversion: -1, ..StoredStat::default() };
+        tree.plant(path::CONFIG, Some(b""), acl.as_list(), &stat);
+        tree
+    }
+
+    fn rootless() -> DataTree {
+        DataTree {
+            nodes: Nodes::default(),
+            blobs: Blobs::new(),
+            index: Index::new(),
+            families: HashMap::new(),
+            rare: HashMap::new(),
+            acls: AclTable::default(),
+            sessions: Sessions::default(),
+            expiring: HashSet::new(),
+            quotas: Quotas::default(),
+            digest: 0,
+            last_zxid: Zxid::ZERO,
+            approximate_bytes: 0,
+        }
+    }
+
+    /// Adds a node whose parent is there and which is not, exactly as it is given. `None` if there are too many.
+    pub(super) fn plant(
+        &mut self,
+        path: &str,
+        data: Option<&[u8]>,
+        acl: AclList<'_>,
+        stat: &StoredStat,
+    ) -> Option<NodeId> {
+        let (parent, name) = match path::split(path) {
+            Some((parent, name)) => (self.find(parent)?, name.as_bytes()),
+            None => (ROOT, &b""[..]),
+        };
+        self.plant_under(parent, name, path, data, acl, stat)
+    }
+
+    pub(super) fn plant_under(
+        &mut self,
+        parent: NodeId,
+        name: &[u8],
+        path: &str,
+        data: Option<&[u8]>,
+        acl: AclList<'_>,
+        stat: &StoredStat,
+    ) -> Option<NodeId> {
+        if self.nodes.len() >= Nodes::MAX {
+            return None;
+        }
+        let (ctime, mtime) = (Packed::of(stat.ctime_ms), Packed::of(stat.mtime_ms));
+        let blob = self.blobs.insert(name, data);
+        let mut node = Node {
+            czxid: stat.czxid,
+            mzxid: stat.mzxid,
+            ctime: ctime.unwrap_or(Packed::ZERO),
+            mtime: mtime.unwrap_or(Packed::ZERO),
+            version: stat.version,
+            content_crc: content_crc(path, data),
+            parent,
+            blob: 0,
+            acl: 0,
+            blob_class: 0,
+            flags: Node::LIVE,
+        };
+        node.set_blob(blob);
+        let id = self.nodes.insert(node)?;
+        let acl = self.acls.intern(acl);
+        self.set_rare(id, |rare| {
+            rare.owner = stat.owner;
+            rare.aversion = stat.aversion;
+            rare.times_ms = (ctime.is_none() || mtime.is_none()).then_some((stat.ctime_ms, stat.mtime_ms));
+        });
+        self.set_acl_number(id, acl);
+        if stat.cversion != 0 || stat.pzxid != stat.czxid {
+            let family = self.family_mut(id);
+            (family.cversion, family.pzxid) = (stat.cversion, stat.pzxid);
+        }
+        match stat.owner {
+            Owner::Persistent => {}
+            Owner::Session(owner) => self.sessions.own(owner, id),
+            Owner::Container | Owner::Ttl { .. } => drop(self.expiring.insert(id)),
+        }
+        if id != ROOT {
+            self.link(parent, id, name);
+        }
+        self.approximate_bytes += path_units(path) + data.map_or(0, |d| d.len() as u64);
+        if path::is_in_digest(path) {
+            self.digest = self.digest.wrapping_add(self.digest_of(id));
+        }
+        Some(id)
+    }
+
+    /// Makes a node its parent's child, and findable.
+    fn link(&mut self, parent: NodeId, id: NodeId, name: &[u8]) {
+        self.family_mut(parent);
+        let (nodes, blobs) = (&self.nodes, &self.blobs);
+        let name_of = |id: NodeId| blobs.name(nodes.at(id).blob_id());
+        let family = self.families.get_mut(&parent).expect("just made sure");
+        family.children.insert(id, name, &name_of);
+        let hash = self.index.hash(parent, name);
+        self.index.insert(hash, id, |index, id| index.hash(nodes.at(id).parent, name_of(id)));
+    }
+
+    /// Removes a node with everything below it, from everywhere.
+    pub(super) fn uproot(&mut self, id: NodeId, path: &str) {
+        let below: Vec<NodeId> = self
+            .families
+            .get(&id)
+            .map(|f| f.children.iter(None, &|id| self.name(id)).collect())
+            .unwrap_or_default();
+        for child in below {
+            let path = self.path_of(child);
+            self.uproot(child, &path);
+        }
+        if path::is_in_digest(path) {
+            self.digest = self.digest.wrapping_sub(self.digest_of(id));
+        }
+        let node = self.nodes.at(id).clone();
+        let name = self.blobs.name(node.blob_id());
+        let hash = self.index.hash(node.parent, name);
+        self.index.remove(hash, id);
+        if let Some(family) = self.families.get_mut(&node.parent) {
+            let (nodes, blobs) = (&self.nodes, &self.blobs);
+            family.children.remove(name, &|id| blobs.name(nodes.at(id).blob_id()));
+        }
+        let data_bytes = self.blobs.data(node.blob_id()).map_or(0, |d| d.len() as u64);
+        self.approximate_bytes -= path_units(path) + data_bytes;
+        self.acls.release(self.acl_number(id));
+        match self.owner(id) {
+            Owner::Persistent => {}
+            Owner::Session(owner) => self.sessions.disown(owner, id),
+            Owner::Container | Owner::Ttl { .. } => drop(self.expiring.remove(&id)),
+        }
+        if node.is(Node::RARE) {
+            self.rare.remove(&id);
+        }
+        if node.is(Node::PARENT) {
+            self.families.remove(&id);
+        }
+        self.blobs.remove(node.blob_id());
+        self.nodes.remove(id);
+    }
+
+    /// What a node has for its children, made if it has had none.
+    pub(super) fn family_mut(&mut self, id: NodeId) -> &mut Family {
+        let node = self.nodes.at_mut(id);
+        node.set(Node::PARENT, true);
+        let pzxid = node.czxid;
+        self.families.entry(id).or_insert_with(|| Family {
+            cversion: 0,
+            pzxid,
+            children: Children::default(),
+        })
+    }
+
+    /// Changes a node's rare fields; they are kept only while one of them says something.
+    pub(super) fn set_rare(&mut self, id: NodeId, change: impl FnOnce(&mut Rare)) {
+        let mut rare = self.rare(id);
+        change(&mut rare);
+        let says = rare != Rare::default();
+        let node = self.nodes.at_mut(id);
+        if says {
+            self.rare.insert(id, rare);
+        } else if node.is(Node::RARE) {
+            self.rare.remove(&id);
+        }
+        node.set(Node::RARE, says);
+    }
+
+    pub(super) fn rare(&self, id: NodeId) -> Rare {
+        if !self.nodes.at(id).is(Node::RARE) {
+            return Rare::default();
+        }
+        self.rare.get(&id).copied().unwrap_or_default()
+    }
+
+    pub(super) fn acl_number(&self, id: NodeId) -> u32 {
+        match self.nodes.at(id).acl {
+            Node::ACL_APART => self.rare(id).acl,
+            number => number.into(),
+        }
+    }
+
+    pub(super) fn set_acl_number(&mut self, id: NodeId, number: u32) {
+        let fits = u16::try_from(number).ok().filter(|n| *n != Node::ACL_APART);
+        self.nodes.at_mut(id).acl = fits.unwrap_or(Node::ACL_APART);
+        self.set_rare(id, |rare| rare.acl = if fits.is_some() { 0 } else { number });
+    }
+
+    pub(super) fn owner(&self, id: NodeId) -> Owner {
+        self.rare(id).owner
+    }
+
+    pub(super) fn name(&self, id: NodeId) -> &[u8] {
+        self.blobs.name(self.nodes.at(id).blob_id())
+    }
+
+    /// The node at a path.
+    pub(super) fn find(&self, path: &str) -> Option<NodeId> {
+        if path == path::ROOT {
+            return Some(ROOT);
+        }
+        let names = path.strip_prefix('/')?;
+        names.split('/').try_fold(ROOT, |parent, name| self.find_child(parent, name))
+    }
+
+    pub(super) fn find_child(&self, parent: NodeId, name: &str) -> Option<NodeId> {
+        let hash = self.index.hash(parent, name.as_bytes());
+        self.index.find(hash, |id| {
+            let node = self.nodes.at(id);
+            node.parent == parent && self.blobs.name(node.blob_id()) == name.as_bytes()
+        })
+    }
+
+    /// A node's path.
+    pub(super) fn path_of(&self, id: NodeId) -> String {
+        let mut path = Vec::new();
+        self.write_path(id, &mut path);
+        String::from_utf8(path).expect("names came as text")
+    }
+
+    fn write_path(&self, id: NodeId, path: &mut Vec<u8>) {
+        let mut chain = Vec::new();
+        let mut at = id;
+        while at != ROOT {
+            chain.push(at);
+            at = self.nodes.at(at).parent;
+        }
+        if chain.is_empty() {
+            path.push(b'/');
+        }
+        for id in chain.into_iter().rev() {
+            path.push(b'/');
+            path.extend(self.name(id));
+        }
+    }
+
+    pub(super) fn stored(&self, id: NodeId) -> StoredStat {
+        let node = self.nodes.at(id);
+        let rare = self.rare(id);
+        let family = if node.is(Node::PARENT) { self.families.get(&id) } else { None };
+        let (ctime_ms, mtime_ms) = rare.times_ms.unwrap_or((node.ctime.get(), node.mtime.get()));
+        StoredStat {
+            czxid: node.czxid,
+            mzxid: node.mzxid,
+            pzxid: family.map_or(node.czxid, |f| f.pzxid),
+            ctime_ms,
+            mtime_ms,
+            version: node.version,
+            cversion: family.map_or(0, |f| f.cversion),
+            aversion: rare.aversion,
+            owner: rare.owner,
+        }
+    }
+
+    pub(super) fn child_count(&self, id: NodeId) -> u32 {
+        if !self.nodes.at(id).is(Node::PARENT) {
+            return 0;
+        }
+        self.families.get(&id).map_or(0, |f| f.children.len())
+    }
+
+    /// The node's share of the tree's digest, whether it counts or not.
+    pub(super) fn digest_of(&self, id: NodeId) -> u64 {
+        let stat = self.stored(id);
+        let fields = DigestStat {
+            czxid: stat.czxid,
+            mzxid: stat.mzxid,
+            pzxid: stat.pzxid,
+            ctime_ms: stat.ctime_ms,
+            mtime_ms: stat.mtime_ms,
+            version: stat.version,
+            cversion: stat.cversion,
+            aversion: stat.aversion,
+            owner: stat.owner.to_raw(),
+        };
+        node_digest(self.nodes.at(id).content_crc, &fields)
+    }
+
+    /// Changes a node, and the digest with it. `path` says whether the node counts.
+    pub(super) fn change<T>(
+        &mut self,
+        id: NodeId,
+        path: &str,
+        change: impl FnOnce(&mut DataTree, NodeId) -> T,
+    ) -> T {
+        if !path::is_in_digest(path) {
+            return change(self, id);
+        }
+        let before = self.digest_of(id);
+        let done = change(self, id);
+        self.digest = self.digest.wrapping_sub(before).wrapping_add(self.digest_of(id));
+        done
+    }
+}
+
+impl Default for DataTree {
+    fn default() -> DataTree {
+        DataTree::new()
+    }
+}
+
+/// The length of a path as ZooKeeper counts it.
+fn path_units(path: &str) -> u64 {
+    if path.is_ascii() { path.len() as u64 } else { path.encode_utf16().count() as u64 }
+}

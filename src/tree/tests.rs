@@ -1,0 +1,79 @@
+use super::*;
+use crate::base::{Code, Zxid};
+use crate::format::{Acl, AclBuf, AclList, Create, CreateKind, Ops, Txn, TxnBody};
+
+pub(super) fn txn(zxid: u64, body: TxnBody<'_>) -> Txn<'_> {
+    Txn {
+        zxid: Zxid::new(zxid),
+        time_ms: 1_700_000_000_000 + zxid.cast_signed(),
+        session_id: 9,
+        cxid: 0,
+        digest: None,
+        body,
+    }
+}
+
+pub(super) fn create<'a>(path: &'a str, data: &'a [u8], acl: AclList<'a>, cversion: i32) -> TxnBody<'a> {
+    let kind = CreateKind::Plain { ephemeral: false };
+    TxnBody::Create(Create { path, data: Some(data), acl, kind, parent_cversion: Some(cversion) })
+}
+
+fn recomputed(tree: &DataTree) -> u64 {
+    let mut sum = 0_u64;
+    let mut todo = vec![tree.get("/").unwrap()];
+    while let Some(node) = todo.pop() {
+        todo.extend(node.children(None));
+        if path::is_in_digest(&node.path()) {
+            sum = sum.wrapping_add(tree.digest_of(tree.find(&node.path()).unwrap()));
+        }
+    }
+    sum
+}
+
+#[test]
+fn a_new_tree_is_that_of_a_new_zookeeper() {
+    let tree = DataTree::new();
+    assert_eq!(tree.digest(), 1_371_985_504);
+    assert_eq!(tree.len(), 4);
+    let root = tree.get("/").unwrap();
+    assert_eq!((root.stat().cversion, root.stat().child_count), (-1, 1));
+    assert!(root.children(None).map(|c| c.name()).eq(["zookeeper"]));
+    let names: Vec<_> = tree.get("/zookeeper").unwrap().children(None).map(|c| c.path()).collect();
+    assert_eq!(names, ["/zookeeper/config", "/zookeeper/quota"]);
+    assert_eq!(tree.get("/zookeeper/config").unwrap().stat().aversion, -1);
+}
+
+#[test]
+fn changes_make_the_stats_that_zookeeper_makes() {
+    let acl: AclBuf = [Acl::open().as_entry()].into_iter().collect();
+    let mut tree = DataTree::new();
+    let mut seen = Vec::new();
+    let mut note = |change: Change<'_>| seen.push(format!("{change:?}"));
+    tree.apply(&txn(1, create("/a", b"1", acl.as_list(), 1)), &mut note);
+    tree.apply(&txn(2, create("/a/b", b"22", acl.as_list(), 1)), &mut note);
+    tree.apply(&txn(3, TxnBody::SetData { path: "/a/b", data: None, version: 1 }), &mut note);
+    tree.apply(&txn(4, create("/a/c", b"", acl.as_list(), 2)), &mut note);
+    tree.apply(&txn(5, TxnBody::Delete { path: "/a/b" }), &mut note);
+    let a = tree.exists("/a").unwrap();
+    assert_eq!((a.cversion, a.child_count, a.pzxid, a.version), (3, 1, Zxid::new(5), 0));
+    assert_eq!((a.czxid, a.mzxid, a.data_bytes), (Zxid::new(1), Zxid::new(1), 1));
+    assert_eq!(tree.get("/a").unwrap().acl(), acl.as_list());
+    assert_eq!(tree.digest(), recomputed(&tree));
+    assert_eq!(seen.len(), 5);
+    assert_eq!(tree.last_zxid(), Zxid::new(5));
+}
+
+#[test]
+fn a_multi_with_an_error_changes_nothing() {
+    let mut tree = DataTree::new();
+    let ops = [
+        create("/a", b"", AclList::EMPTY, 1),
+        TxnBody::Error { code: Code::NO_NODE },
+        TxnBody::Check { path: "/", version: -1 },
+    ];
+    let outcome = tree.apply(&txn(1, TxnBody::Multi(Ops::Slice(&ops))), &mut ());
+    assert!(tree.get("/a").is_none());
+    let codes = [Outcome::Done, Outcome::Failed(Code::NO_NODE), Outcome::Failed(Code::RUNTIME_INCONSISTENCY)];
+    assert_eq!(outcome, Outcome::Multi(codes.to_vec()));
+    assert_eq!(outcome.code(), Code::NO_NODE);
+}
