@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use super::state::{LogState, read_state};
 use super::tally::Tally;
-use super::walk::{Step, Until, Walk};
-use super::{Damage, ManifestState, Progress, SegmentInfo, SegmentState, Verdict};
+use super::{DamagedBytes, ManifestState, Progress, SegmentInfo, SegmentState, Verdict};
 use crate::base::{Error, Result, Zxid, limits};
 use crate::format::{Name, SegmentHeader, segment_name};
 use crate::io::{Disk, File};
 use crate::log::directory::open_segment;
+use crate::log::walk::{Step, Until, Walk};
 
 /// A whole directory, read from end to end and judged.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Examination {
     }
 
     /// All damage of the log, by file.
-    pub fn damages(&self) -> impl Iterator<Item = &Damage> {
+    pub fn damages(&self) -> impl Iterator<Item = &DamagedBytes> {
         self.log().flat_map(|s| &s.damages)
     }
 

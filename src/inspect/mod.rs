@@ -21,7 +21,6 @@
 //! ```
 
 mod bytes;
-mod damage;
 mod directory;
 mod examination;
 mod manifest;
@@ -32,12 +31,10 @@ mod state;
 mod stream;
 mod tally;
 mod verdict;
-mod walk;
 
 pub use bytes::{
     GroupPlace, SegmentBytes, SegmentScanned, decode_group, decode_manifest, segment_from_bytes,
 };
-pub use damage::Damage;
 pub use directory::{Directory, Progress};
 pub use examination::Examination;
 pub use manifest::{CutInfo, ManifestInfo, ManifestState};
@@ -45,6 +42,8 @@ pub use segment::{SegmentInfo, SegmentState};
 pub use selection::Selection;
 pub use stream::{FoundRecord, Item, RecordStream};
 pub use verdict::Verdict;
+
+pub use crate::log::DamagedBytes;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Stdout, Write};
 use std::process::ExitCode;
 
-use arborlog::inspect::Damage;
+use arborlog::inspect::DamagedBytes;
 use arborlog::{Error, ErrorKind, Zxid};
 use serde_json::{Value, json};
 
@@ -127,7 +127,7 @@ pub(crate) fn error_object(error: &Error) -> Value {
     })
 }
 
-pub(crate) fn damage_object(damage: &Damage) -> Value {
+pub(crate) fn damage_object(damage: &DamagedBytes) -> Value {
     json!({
         "file": damage.file,
         "code": damage.code,

@@ -1,4 +1,4 @@
-use arborlog::inspect::{Damage, Examination, Verdict};
+use arborlog::inspect::{DamagedBytes, Examination, Verdict};
 use serde_json::json;
 
 use crate::Outcome;
@@ -52,7 +52,7 @@ fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Fail
 }
 
 fn print_json(examination: &Examination, output: &mut Output) -> Result<(), Failure> {
-    let damages: Vec<&Damage> = examination.damages().collect();
+    let damages: Vec<&DamagedBytes> = examination.damages().collect();
     output.object(&json!({
         "type": "verification",
         "sound": examination.is_sound(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use arborlog::sim::{CrashImage, Effect, Fault, FaultOp, NamePattern, SimDisk};
 use arborlog::{
-    Damage, Epoch, ErrorKind, Gather, GroupPolicy, LogOptions, Record, SegmentFill, TailState, WriteMode,
-    Zxid, repair_record_sim,
+    DamagedRecords, Epoch, ErrorKind, Gather, GroupPolicy, LogOptions, Record, SegmentFill, TailState,
+    WriteMode, Zxid, repair_record_sim,
 };
 
 use super::support::*;
@@ -680,7 +680,7 @@ fn damaged_and_interrupted(disk: &SimDisk, options: &LogOptions, damage: fn(&Sim
     }
 }
 
-fn ranges(damage: &[Damage]) -> Vec<(u64, u64, &'static str)> {
+fn ranges(damage: &[DamagedRecords]) -> Vec<(u64, u64, &'static str)> {
     damage.iter().map(|d| (d.first.counter().into(), d.last.counter().into(), d.code)).collect()
 }
 
