@@ -206,6 +206,29 @@ impl Walk {
     }
 }
 
+/// Counts the records of a file that can be read from byte `from` on, up to the record `until`: those that a walk
+/// past all damage comes upon.
+pub(crate) fn count_records(
+    file: Arc<dyn File>,
+    header: &SegmentHeader,
+    from: u64,
+    until: Option<Zxid>,
+) -> Result<u64> {
+    let mut walk = Walk::new(file, *header, None, Until { zxid: until, offset: None })?;
+    let mut count = 0;
+    while let Some(step) = walk.step()? {
+        let Step::Group(group, mut records) = step else { continue };
+        if group.offset < from {
+            continue;
+        }
+        let bytes = walk.group_bytes(&group)?;
+        while records.next(bytes).is_some_and(|record| until.is_none_or(|until| record.zxid <= until)) {
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
 pub(crate) fn after(zxid: Zxid) -> Zxid {
     Zxid::new(zxid.get().saturating_add(1))
 }

@@ -14,6 +14,7 @@ use crate::log::directory::{open_segment, read_manifest, sync_dir, write_manifes
 use crate::log::handle::take_lock;
 use crate::log::read::{SegmentScan, StopKind, scan_segment};
 use crate::log::recover::{Judgement, Refusal, Survey, judge_or_keep, sort_names, survey};
+use crate::log::walk::count_records;
 
 /// How to [`salvage`] a log.
 #[derive(Clone, Debug)]
@@ -136,7 +137,7 @@ impl Plan {
                 Err(refusal) => break (refusal.kept.clone(), Some(refusal)),
             }
         };
-        found.end(kept, refusal)
+        found.end(disk, kept, refusal)
     }
 
     /// Every step may be interrupted: calling [`salvage`] or opening the log leads on from there.
@@ -259,7 +260,7 @@ impl Found {
     }
 
     /// Ends the log with what is kept.
-    fn end(mut self, kept: Judgement, refusal: Option<Box<Refusal>>) -> Result<Plan> {
+    fn end(mut self, disk: &Arc<dyn Disk>, kept: Judgement, refusal: Option<Box<Refusal>>) -> Result<Plan> {
         if let Some(refusal) = &refusal {
             self.check_is_damage(&refusal.error)?;
         }
@@ -288,7 +289,7 @@ impl Found {
         let files_first = going.iter().any(|seq| *seq < manifest.first_seq);
         let renames: Vec<_> =
             going.iter().rev().map(|seq| (segment_name(*seq), aside_name(*seq, version))).collect();
-        let lost = self.losses(&kept, &going, refusal.is_some());
+        let lost = self.losses(disk.as_ref(), &kept, &going, refusal.is_some())?;
         let report = SalvageReport {
             damage: self.damage.take().or(refusal.map(|r| r.error)),
             manifest: self.repair.clone(),
@@ -336,7 +337,13 @@ impl Found {
         last.unwrap_or(Zxid::ZERO)
     }
 
-    fn losses(&self, kept: &Judgement, going: &[u64], ends_early: bool) -> Vec<Loss> {
+    fn losses(
+        &self,
+        disk: &dyn Disk,
+        kept: &Judgement,
+        going: &[u64],
+        ends_early: bool,
+    ) -> Result<Vec<Loss>> {
         let mut lost = Vec::new();
         if let Some(last) = kept.segments.last().filter(|_| ends_early)
             && let Some(scan) = self.survey.segments.get(&last.header.seq)
@@ -348,7 +355,7 @@ impl Found {
                 file: segment_name(last.header.seq),
                 first_zxid: known.map(|_| Zxid::new(last.last_zxid.get().saturating_add(1))),
                 last_zxid: known,
-                readable_records: 0,
+                readable_records: self.readable(disk, last.header.seq, scan, last.end_offset)?,
                 offset: last.end_offset,
                 bytes: scan.file_len.saturating_sub(last.end_offset),
             });
@@ -360,12 +367,19 @@ impl Found {
                 file: segment_name(*seq),
                 first_zxid: scan.first_zxid.or(scan.beyond.map(|b| b.first_zxid)),
                 last_zxid: scan.beyond.map(|b| b.last_zxid).max(scan.last_zxid),
-                readable_records: scan.records,
+                readable_records: self.readable(disk, *seq, scan, 0)?,
                 offset: 0,
                 bytes: scan.file_len,
             });
         }
-        lost
+        Ok(lost)
+    }
+
+    /// How many records of the log a reader of this one file finds from byte `from` on, past all damage.
+    fn readable(&self, disk: &dyn Disk, seq: u64, scan: &SegmentScan, from: u64) -> Result<u64> {
+        let Ok(header) = &scan.header else { return Ok(0) };
+        let until = self.manifest.cut_of(seq).map(|c| c.last_zxid);
+        count_records(open_segment(disk, &segment_name(seq))?, header, from, until)
     }
 }
 

@@ -51,7 +51,8 @@ pub struct Loss {
     pub first_zxid: Option<Zxid>,
     /// The last record that is lost with it, as far as is known.
     pub last_zxid: Option<Zxid>,
-    /// Records among them that can still be read from the file, by its new name.
+    /// Records among them that can still be read from the file, past the damage: what `dump --file` finds from
+    /// that byte on. A file that was moved aside has a new name.
     pub readable_records: u64,
     /// From where in the file.
     pub offset: u64,
