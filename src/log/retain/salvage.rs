@@ -11,7 +11,7 @@ use crate::format::{
 use crate::io::{BackendChoice, Disk, OpenMode, open_dir, open_dir_to_read};
 use crate::log::commit::RetiredSegment;
 use crate::log::directory::{open_segment, read_manifest, sync_dir, write_manifest};
-use crate::log::handle::take_lock;
+use crate::log::handle::take_lock_unless;
 use crate::log::read::{SegmentScan, StopKind, scan_segment};
 use crate::log::recover::{Judgement, Refusal, Survey, judge_or_keep, sort_names, survey};
 use crate::log::walk::count_records;
@@ -98,7 +98,7 @@ impl SalvageOptions {
 fn salvage_on(disk: &Arc<dyn Disk>, options: &SalvageOptions) -> Result<SalvageReport> {
     let lock = match options.execution {
         Execution::DryRun => None,
-        Execution::Real => Some(take_lock(disk.as_ref())?),
+        Execution::Real => Some(take_lock_unless(disk.as_ref(), || Plan::make(disk, options).map(drop))?),
     };
     let plan = Plan::make(disk, options)?;
     if options.execution == Execution::Real && plan.report.is_needed() {
