@@ -6,8 +6,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::time::parse_time;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 clean, 1 damaged, 2 wrong usage, 3 the disk failed or the request was refused.
-A torn end that was never acknowledged counts as clean: the next open cuts it.
+Exit codes, of every command:
+  0  the log is sound, or what was asked for was done
+  1  the log is damaged: bytes have changed, or files are missing or foreign
+  2  wrong usage
+  3  the disk failed, or the request was refused (in use, a newer version's, no log, not in the log)
+A torn end that was never acknowledged counts as sound: the next open cuts it. What was judged or done counts
+even if it cannot be printed; a listing that cannot be printed is a 3. A reader that closes the pipe is no failure.
 docs/RECOVERY.md says what to do for each code in [brackets].";
 
 /// Looks at an arborlog transaction log, verifies it, and repairs it when told to

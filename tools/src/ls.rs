@@ -2,30 +2,22 @@ use arborlog::SegmentFill;
 use arborlog::inspect::{Directory, Examination, ManifestState, SegmentInfo, Verdict};
 use serde_json::{Value, json};
 
-use crate::Outcome;
 use crate::args::Target;
+use crate::outcome::Outcome;
 use crate::output::{Failure, Output, damage_object, error_object, integer, maybe_zxid, zxid};
 use crate::progress::Bar;
 use crate::time::format_time;
 
 /// One line a file.
-pub(crate) fn run(target: &Target, output: &mut Output) -> Result<Outcome, Failure> {
+pub(crate) fn run(target: &Target, output: &mut Output) -> Result<(), Failure> {
     let examination = examine(target)?;
-    if output.json {
-        print_json(&examination, output)?;
-    } else {
-        print_text(&examination, output)?;
-    }
-    Ok(outcome(&examination))
+    output.found(Outcome::of_examination(&examination));
+    if output.json { print_json(&examination, output) } else { print_text(&examination, output) }
 }
 
 pub(crate) fn examine(target: &Target) -> Result<Examination, Failure> {
     let mut bar = Bar::new();
     Ok(Directory::open(&target.dir)?.examine(&mut |progress| bar.show(progress))?)
-}
-
-pub(crate) fn outcome(examination: &Examination) -> Outcome {
-    if examination.is_sound() { Outcome::Clean } else { Outcome::Damaged }
 }
 
 fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Failure> {

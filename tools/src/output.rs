@@ -1,11 +1,12 @@
 //! Standard output: text or JSON lines, and the one place where failures are told.
 
 use std::io::{self, BufWriter, Stdout, Write};
-use std::process::ExitCode;
 
 use arborlog::inspect::DamagedBytes;
 use arborlog::{Error, ErrorKind, Zxid};
 use serde_json::{Value, json};
+
+use crate::outcome::Outcome;
 
 /// Why a command did not come to its end.
 #[derive(Debug)]
@@ -33,11 +34,34 @@ impl From<io::Error> for Failure {
 pub(crate) struct Output {
     out: BufWriter<Stdout>,
     pub(crate) json: bool,
+    outcome: Outcome,
+    /// What holds whether it can be printed or not.
+    settled: Option<&'static str>,
 }
 
 impl Output {
     pub(crate) fn new(json: bool) -> Output {
-        Output { out: BufWriter::with_capacity(64 * 1024, io::stdout()), json }
+        let out = BufWriter::with_capacity(64 * 1024, io::stdout());
+        Output { out, json, outcome: Outcome::Clean, settled: None }
+    }
+
+    /// What is known of the log by now; what is printed is what was asked for, and without it the command
+    /// has failed. The first finding counts.
+    pub(crate) fn found(&mut self, outcome: Outcome) {
+        if self.outcome == Outcome::Clean {
+            self.outcome = outcome;
+        }
+    }
+
+    /// What was done, or judged: it holds though nobody can be told, so the exit code says it then too. `what`
+    /// is told where the output cannot be.
+    pub(crate) fn settle(&mut self, outcome: Outcome, what: &'static str) {
+        (self.outcome, self.settled) = (outcome, Some(what));
+    }
+
+    /// What the process is to end with if all can be printed.
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.outcome
     }
 
     /// One line of text.
@@ -56,13 +80,19 @@ impl Output {
     }
 
     /// Tells the failure, and what the process ends with. A reader that has seen enough is no failure.
-    pub(crate) fn fail(&mut self, failure: &Failure) -> ExitCode {
+    pub(crate) fn fail(&mut self, failure: &Failure) -> Outcome {
         match failure {
-            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-            Failure::Output(error) => {
-                tell(&format!("cannot write the output: {error}"));
-                ExitCode::from(3)
-            }
+            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => self.outcome,
+            Failure::Output(error) => match self.settled {
+                Some(what) => {
+                    tell(&format!("cannot write the output: {error}; {what}"));
+                    self.outcome
+                }
+                None => {
+                    tell(&format!("cannot write the output: {error}"));
+                    Outcome::Refused
+                }
+            },
             Failure::Log(error) => {
                 if self.json {
                     let told =
@@ -76,7 +106,7 @@ impl Output {
                     }
                     tell(&error.to_string());
                 }
-                exit_code(error)
+                Outcome::of_error(error)
             }
         }
     }
@@ -86,14 +116,6 @@ impl Output {
 pub(crate) fn tell(text: &str) {
     // If even this is closed, there is no one left to tell.
     let _ = writeln!(io::stderr(), "arborlog: {text}");
-}
-
-fn exit_code(error: &Error) -> ExitCode {
-    match error.kind() {
-        ErrorKind::Corrupt => ExitCode::from(1),
-        ErrorKind::Invalid => ExitCode::from(2),
-        _ => ExitCode::from(3),
-    }
 }
 
 /// Integers within 2^53 are numbers, others strings: a double holds the first ones exactly.

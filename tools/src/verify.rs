@@ -1,9 +1,9 @@
 use arborlog::inspect::{DamagedBytes, Examination, Verdict};
 use serde_json::json;
 
-use crate::Outcome;
 use crate::args::Target;
-use crate::ls::{examine, manifest_object, outcome, verdict_object};
+use crate::ls::{examine, manifest_object, verdict_object};
+use crate::outcome::Outcome;
 use crate::output::{Failure, Output, damage_object, integer};
 
 const NEXT: &str = "\
@@ -14,14 +14,16 @@ what to do next, in this order (docs/RECOVERY.md has a paragraph for each code i
   4. only then: `arborlog log salvage DIR` says what would be lost; with --yes the log ends before the damage";
 
 /// Reads every byte and says what is damaged.
-pub(crate) fn run(target: &Target, output: &mut Output) -> Result<Outcome, Failure> {
+pub(crate) fn run(target: &Target, output: &mut Output) -> Result<(), Failure> {
     let examination = examine(target)?;
-    if output.json {
-        print_json(&examination, output)?;
-    } else {
-        print_text(&examination, output)?;
-    }
-    Ok(outcome(&examination))
+    let outcome = Outcome::of_examination(&examination);
+    let word = match outcome {
+        Outcome::Clean => "nothing is damaged",
+        Outcome::Damaged => "the log is damaged",
+        _ => "opening refuses the log",
+    };
+    output.settle(outcome, word);
+    if output.json { print_json(&examination, output) } else { print_text(&examination, output) }
 }
 
 fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Failure> {

@@ -204,7 +204,7 @@ fn salvage_does_not_take_another_database_for_damage() {
     unchanged_but_lock(before, dir.path());
     let swapped = closed(60);
     fs::copy(other.path().join("log.manifest"), swapped.path().join("log.manifest")).unwrap();
-    tool("salvage DIR --json --yes", swapped.path()).exits(3);
+    tool("salvage DIR --json --yes", swapped.path()).exits(1);
 }
 
 /// What `dump --file` still finds behind the damage is what a salvage says can be read.
@@ -232,4 +232,30 @@ fn salvage_counts_what_dump_finds() {
         let first = &report["lost"][0];
         assert!(first["readable_records"].as_u64().unwrap() > 0, "more stands behind it: {first}");
     }
+}
+
+#[test]
+fn a_refused_change_creates_nothing() {
+    let changes = ["truncate DIR --to 0x100000001 --yes", "salvage DIR --yes"];
+    let empty = tempfile::tempdir().unwrap();
+    let other = tempfile::tempdir().unwrap();
+    fs::write(other.path().join("notes.txt"), "mine").unwrap();
+    // A copy of a log comes without its lock.
+    let copy = closed(60);
+    let foreign = closed(60);
+    fs::copy(foreign.path().join("log.manifest"), copy.path().join("log.manifest")).unwrap();
+    fs::remove_file(copy.path().join("LOCK")).unwrap();
+    for (dir, code) in [(&empty, 3), (&other, 3), (&copy, 1)] {
+        let before = files(dir.path());
+        for change in changes {
+            tool(change, dir.path()).exits(code);
+            unchanged(&before, dir.path());
+        }
+    }
+    let sound = closed(60);
+    fs::remove_file(sound.path().join("LOCK")).unwrap();
+    let before = files(sound.path());
+    tool("truncate DIR --to 0x100000099 --yes", sound.path()).exits(3);
+    unchanged(&before, sound.path());
+    tool("truncate DIR --to 0x100000009 --yes", sound.path()).exits(0);
 }
