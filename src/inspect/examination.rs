@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use super::state::{LogState, read_state};
 use super::tally::Tally;
-use super::{DamagedBytes, ManifestState, Progress, SegmentInfo, SegmentState, Verdict};
+use super::{DamagedBytes, ManifestState, Note, Progress, SegmentInfo, SegmentState, Verdict};
 use crate::base::{Error, Result, Zxid, limits};
 use crate::format::{Name, SegmentHeader, segment_name};
-use crate::io::{Disk, File};
+use crate::io::{DirEntry, Disk, File};
 use crate::log::directory::open_segment;
 use crate::log::walk::{Step, Until, Walk};
 
@@ -21,6 +21,8 @@ pub struct Examination {
     pub segments: Vec<SegmentInfo>,
     /// Other files of the log: the lock, the reserve, damaged manifests that were kept, temporary files.
     pub other_files: Vec<(String, u64)>,
+    /// What is odd and takes nothing from the log.
+    pub notes: Vec<Note>,
     /// Names that are not the log's. Never read, never changed.
     pub foreign: Vec<String>,
 }
@@ -55,10 +57,10 @@ impl Examination {
             progress(Progress { done_bytes: done_bytes.min(total_bytes), total_bytes });
         };
         let state = read_state(disk, &mut read)?;
-        let mut segments = Vec::new();
+        let (mut segments, mut notes) = (Vec::new(), Vec::new());
         for entry in &state.entries {
             let info = match Name::parse(&entry.name) {
-                Name::Segment(seq) | Name::Aside(seq) => examine(disk, &state, &entry.name, seq)?,
+                Name::Segment(seq) | Name::Aside(seq) => examine(disk, &state, entry, seq, &mut notes)?,
                 _ => continue,
             };
             read(entry.len);
@@ -69,6 +71,7 @@ impl Examination {
         });
         Ok(Examination {
             other_files: other.map(|e| (e.name.clone(), e.len)).collect(),
+            notes,
             foreign: state.survey.foreign.clone(),
             manifest: state.manifest,
             verdict: state.verdict,
@@ -82,7 +85,14 @@ fn is_segment(name: &str) -> bool {
 }
 
 /// Reads one file; none if it is gone by now.
-fn examine(disk: &Arc<dyn Disk>, state: &LogState, name: &str, seq: u64) -> Result<Option<SegmentInfo>> {
+fn examine(
+    disk: &Arc<dyn Disk>,
+    state: &LogState,
+    entry: &DirEntry,
+    seq: u64,
+    notes: &mut Vec<Note>,
+) -> Result<Option<SegmentInfo>> {
+    let name = entry.name.as_str();
     let file = match open_segment(disk.as_ref(), name) {
         Ok(file) => file,
         Err(error) if error.code() == "segment_missing" => return Ok(None),
@@ -94,8 +104,8 @@ fn examine(disk: &Arc<dyn Disk>, state: &LogState, name: &str, seq: u64) -> Resu
     };
     let len = file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(name))?;
     let header = read_header(file.as_ref(), state, seq)?;
-    let mut info =
-        SegmentInfo::new(name.to_owned(), seq, classify(state, name, seq), len).with_header(&header);
+    let info = SegmentInfo::new(name.to_owned(), seq, classify(state, name, seq), len.max(entry.len));
+    let mut info = info.with_header(&header);
     let Ok(header) = header else { return Ok(Some(info)) };
     let named = name == segment_name(seq);
     let cut = state.effective.as_ref().and_then(|m| m.cut_of(seq)).filter(|_| named);
@@ -103,6 +113,8 @@ fn examine(disk: &Arc<dyn Disk>, state: &LogState, name: &str, seq: u64) -> Resu
         zxid: cut.map(|c| c.last_zxid),
         offset: state.log_end().filter(|(end, _)| named && *end == seq).map(|(_, offset)| offset),
     };
+    // What stands behind an early end may be groups that count no more.
+    let early = until.zxid.is_some() || until.offset.is_some();
     let before = state.judged.as_ref().and_then(|j| j.segments.iter().find(|s| s.header.seq == seq));
     let before = before.filter(|_| named).map(|s| s.floor_zxid);
     let mut walk = Walk::new(file, header, before, until)?;
@@ -125,7 +137,19 @@ fn examine(disk: &Arc<dyn Disk>, state: &LogState, name: &str, seq: u64) -> Resu
     if info.state.is_in_log() && tally.damages_count > 0 {
         info.state = SegmentState::Damaged;
     }
+    let walked = if early || tally.damages_count > 0 { len } else { walk.offset };
+    notes.extend(overlong(&info, header.capacity.max(walked), len));
     Ok(Some(info.with_tally(tally, end_offset)))
+}
+
+/// What a file has from `offset` on, where no group can have reached. Behind `data_end` it is a hole.
+fn overlong(info: &SegmentInfo, offset: u64, data_end: u64) -> Option<Note> {
+    let bytes = info.file_bytes.checked_sub(offset).filter(|bytes| *bytes > 0)?;
+    let hole = if data_end <= offset { "all of them a hole" } else { "not all of them a hole" };
+    let message = format!(
+        "{bytes} bytes behind the end that the segment was made with, {hole}; no part of the log, and left alone"
+    );
+    Some(Note { file: info.file.clone(), code: "segment_overlong", offset, bytes, message })
 }
 
 /// A segment's header page, checked against the log's identity where that is known.

@@ -25,6 +25,7 @@ mod directory;
 mod examination;
 mod manifest;
 mod memory_file;
+mod note;
 mod segment;
 mod selection;
 mod state;
@@ -38,6 +39,7 @@ pub use bytes::{
 pub use directory::{Directory, Progress};
 pub use examination::Examination;
 pub use manifest::{CutInfo, ManifestInfo, ManifestState};
+pub use note::Note;
 pub use segment::{SegmentInfo, SegmentState};
 pub use selection::Selection;
 pub use stream::{FoundRecord, Item, RecordStream};

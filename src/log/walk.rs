@@ -161,6 +161,10 @@ impl Walk {
     fn is_zero_from(&mut self, from: u64) -> Result<bool> {
         let mut offset = from;
         loop {
+            if offset >= self.header.capacity {
+                // No group begins here: whatever it is, it is no part of the segment.
+                return Ok(true);
+            }
             let rest = self.window.rest(self.file.as_ref(), offset)?;
             if rest.is_empty() || !is_zero(rest) {
                 return Ok(rest.is_empty());
@@ -195,7 +199,9 @@ impl Walk {
 
     fn next_group(&mut self, from: u64) -> Result<Option<GroupHeader>> {
         let mut offset = from;
-        while offset.saturating_add(GROUP_HEADER_BYTES as u64) <= self.window.file_len() {
+        // Groups begin below the capacity.
+        let end = self.window.file_len().min(self.header.capacity);
+        while offset.saturating_add(GROUP_HEADER_BYTES as u64) <= end {
             let group = self.group_header(offset)?;
             if group.is_some() {
                 return Ok(group);

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Stdout, Write};
 
-use arborlog::inspect::DamagedBytes;
+use arborlog::inspect::{DamagedBytes, Note};
 use arborlog::{Error, ErrorKind, Zxid};
 use serde_json::{Value, json};
 
@@ -157,6 +157,16 @@ pub(crate) fn damage_object(damage: &DamagedBytes) -> Value {
         "end_offset": damage.end_offset.map(integer),
         "first_zxid": maybe_zxid(damage.first_zxid),
         "last_zxid": maybe_zxid(damage.last_zxid),
+    })
+}
+
+pub(crate) fn note_object(note: &Note) -> Value {
+    json!({
+        "file": note.file,
+        "code": note.code,
+        "offset": integer(note.offset),
+        "bytes": integer(note.bytes),
+        "message": note.to_string(),
     })
 }
 

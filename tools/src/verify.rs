@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::args::Target;
 use crate::ls::{examine, manifest_object, verdict_object};
 use crate::outcome::Outcome;
-use crate::output::{Failure, Output, damage_object, integer};
+use crate::output::{Failure, Output, damage_object, integer, note_object};
 
 const NEXT: &str = "\
 what to do next, in this order (docs/RECOVERY.md has a paragraph for each code in brackets):
@@ -46,6 +46,9 @@ fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Fail
         Verdict::Unclean => output.line("note: the log is open, or was not closed cleanly; nothing is lost by it")?,
         _ => {}
     }
+    for note in &examination.notes {
+        output.line(&format!("note: {note}"))?;
+    }
     if !examination.is_sound() {
         return output.line(NEXT);
     }
@@ -62,6 +65,7 @@ fn print_json(examination: &Examination, output: &mut Output) -> Result<(), Fail
         "segments": integer(examination.log().count() as u64),
         "manifest": manifest_object(&examination.manifest),
         "verdict": verdict_object(&examination.verdict),
+        "notes": examination.notes.iter().map(note_object).collect::<Vec<_>>(),
         "damages_count": integer(examination.log().map(|s| s.damages_count).sum::<u64>()),
         "damages": damages.into_iter().map(damage_object).collect::<Vec<_>>(),
     }))

@@ -3,6 +3,7 @@
 mod damage;
 mod exits;
 mod healthy;
+mod overlong;
 mod repair;
 mod sample;
 mod streams;
