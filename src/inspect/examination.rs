@@ -97,8 +97,14 @@ fn examine(
         Ok(file) => file,
         Err(error) if error.code() == "segment_missing" => return Ok(None),
         Err(error) if error.code() == "not_a_file" => {
-            let info = SegmentInfo::new(name.to_owned(), seq, SegmentState::Damaged, 0);
-            return Ok(Some(info.with_header(&Err(error))));
+            let aside = name != segment_name(seq);
+            let state = if aside { SegmentState::Aside } else { SegmentState::Damaged };
+            if aside {
+                let message = "no regular file, under the name of a segment that was moved aside; left alone";
+                let (file, code) = (name.to_owned(), error.code());
+                notes.push(Note { file, code, offset: 0, bytes: 0, message: message.into() });
+            }
+            return Ok(Some(SegmentInfo::new(name.to_owned(), seq, state, 0).with_header(&Err(error))));
         }
         Err(error) => return Err(error),
     };
@@ -106,6 +112,7 @@ fn examine(
     let header = read_header(file.as_ref(), state, seq)?;
     let info = SegmentInfo::new(name.to_owned(), seq, classify(state, name, seq), len.max(entry.len));
     let mut info = info.with_header(&header);
+    notes.extend(stale(state, &info, header.as_ref().err()));
     let Ok(header) = header else { return Ok(Some(info)) };
     let named = name == segment_name(seq);
     let cut = state.effective.as_ref().and_then(|m| m.cut_of(seq)).filter(|_| named);
@@ -140,6 +147,27 @@ fn examine(
     let walked = if early || tally.damages_count > 0 { len } else { walk.offset };
     notes.extend(overlong(&info, header.capacity.max(walked), len));
     Ok(Some(info.with_tally(tally, end_offset)))
+}
+
+/// What a file is that has a segment's name, holds something, and is no part of the log.
+fn stale(state: &LogState, info: &SegmentInfo, error: Option<&Error>) -> Option<Note> {
+    if info.state != SegmentState::Stale {
+        return None;
+    }
+    let purged = state.effective.as_ref().is_some_and(|m| info.seq < m.first_seq);
+    let (place, fate) = match (purged, error) {
+        (true, None) => ("was purged", "opening removes it"),
+        (true, Some(_)) => ("has the name of one that was purged", "opening leaves it alone"),
+        (false, _) => ("stands behind the end", "opening moves it aside"),
+    };
+    let what = error.map_or(String::new(), |error| format!(" ({})", error.message()));
+    Some(Note {
+        file: info.file.clone(),
+        code: error.map_or("segment_stale", Error::code),
+        offset: 0,
+        bytes: info.file_bytes,
+        message: format!("no part of the log: it {place}{what}; {fate}"),
+    })
 }
 
 /// What a file has from `offset` on, where no group can have reached. Behind `data_end` it is a hole.
