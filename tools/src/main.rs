@@ -2,6 +2,7 @@
 //!
 //! Everything but `--yes` is read-only: no lock, no file, not one byte changes.
 
+mod advice;
 mod args;
 mod dump;
 mod ls;

@@ -1,17 +1,11 @@
 use arborlog::inspect::{DamagedBytes, Examination, Verdict};
 use serde_json::json;
 
+use crate::advice::Advice;
 use crate::args::Target;
 use crate::ls::{examine, manifest_object, verdict_object};
 use crate::outcome::Outcome;
 use crate::output::{Failure, Output, damage_object, integer, note_object};
-
-const NEXT: &str = "\
-what to do next, in this order (docs/RECOVERY.md has a paragraph for each code in brackets):
-  1. stop the server that uses this directory, and copy the directory as it is
-  2. if this log is one of a replicated set, or there is a backup: restore from it; nothing else loses nothing
-  3. if the disk or its cable is at fault, a copy read elsewhere may verify: try that
-  4. only then: `arborlog log salvage DIR` says what would be lost; with --yes the log ends before the damage";
 
 /// Reads every byte and says what is damaged.
 pub(crate) fn run(target: &Target, output: &mut Output) -> Result<(), Failure> {
@@ -49,14 +43,15 @@ fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Fail
     for note in &examination.notes {
         output.line(&format!("note: {note}"))?;
     }
-    if !examination.is_sound() {
-        return output.line(NEXT);
+    if let Some(advice) = Advice::of(examination) {
+        return output.line(&advice.text());
     }
     let records: u64 = examination.log().map(|s| s.records).sum();
     output.line(&format!("sound: {records} records in {} segments", examination.log().count()))
 }
 
 fn print_json(examination: &Examination, output: &mut Output) -> Result<(), Failure> {
+    let advice = Advice::of(examination);
     let damages: Vec<&DamagedBytes> = examination.damages().collect();
     output.object(&json!({
         "type": "verification",
@@ -67,6 +62,8 @@ fn print_json(examination: &Examination, output: &mut Output) -> Result<(), Fail
         "verdict": verdict_object(&examination.verdict),
         "notes": examination.notes.iter().map(note_object).collect::<Vec<_>>(),
         "damages_count": integer(examination.log().map(|s| s.damages_count).sum::<u64>()),
+        "next_step": advice.as_ref().map(Advice::as_str),
+        "take_away": advice.as_ref().map_or(&[][..], Advice::files),
         "damages": damages.into_iter().map(damage_object).collect::<Vec<_>>(),
     }))
 }

@@ -118,6 +118,16 @@ fn names_that_refuse_the_log_are_told_and_the_rest_is_still_shown() {
         assert_eq!(objects.iter().filter_map(|o| o["records"].as_u64()).sum::<u64>(), 30);
         let verified = tool("verify --json DIR", dir.path()).exits(1).json();
         assert_eq!(verified[0]["verdict"]["error"]["file"], name);
+        assert_eq!(
+            (&verified[0]["next_step"], &verified[0]["take_away"][0]),
+            (&"take_away".into(), &name.into())
+        );
+        let text = tool("verify DIR", dir.path()).exits(1).out;
+        assert!(
+            text.contains(&format!("move out of the directory what does not belong where it is: {name}")),
+            "{text}"
+        );
+        assert!(!text.contains("salvage"), "{text}");
     }
 }
 
@@ -167,4 +177,28 @@ fn what_is_no_file_among_those_moved_aside_is_no_damage() {
     assert_eq!(object["notes"][0]["code"], "not_a_file", "{object}");
     tool("ls DIR", dir.path()).exits(0);
     assert_eq!(records(dir.path()).len(), 30);
+}
+
+#[test]
+fn a_foreign_file_is_to_be_taken_away_and_not_salvaged() {
+    let (dir, other) = (closed(60), closed(60));
+    let right = fs::read(segment(dir.path(), 2)).unwrap();
+    for wrong in [
+        fs::read(segment(other.path(), 2)).unwrap(),
+        fs::read(segment(dir.path(), 1)).unwrap(),
+        vec![1; 8192],
+    ] {
+        fs::write(segment(dir.path(), 2), wrong).unwrap();
+        let object = tool("verify --json DIR", dir.path()).exits(1).json().remove(0);
+        assert_eq!(object["take_away"].as_array().unwrap(), &["0000000000000002.seg"], "{object}");
+        let text = tool("verify DIR", dir.path()).exits(1).out;
+        assert!(text.contains("move out of the directory") && !text.contains("salvage"), "{text}");
+    }
+    fs::write(segment(dir.path(), 2), right).unwrap();
+    let object = tool("verify --json DIR", dir.path()).exits(0).json().remove(0);
+    assert_eq!(object["next_step"], serde_json::Value::Null);
+    // Where all segments are foreign, the manifest is.
+    fs::copy(other.path().join("log.manifest"), dir.path().join("log.manifest")).unwrap();
+    let object = tool("verify --json DIR", dir.path()).exits(1).json().remove(0);
+    assert_eq!(object["take_away"].as_array().unwrap(), &["log.manifest"], "{object}");
 }
