@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::state::{LogState, read_state};
 use super::tally::Tally;
 use super::{DamagedBytes, ManifestState, Note, Progress, SegmentInfo, SegmentState, Verdict};
-use crate::base::{Error, Result, Zxid, limits};
+use crate::base::{Error, Result, Zxid, counted, limits};
 use crate::format::{Name, SegmentHeader, segment_name};
 use crate::io::{DirEntry, Disk, File};
 use crate::log::directory::open_segment;
@@ -175,7 +175,8 @@ fn overlong(info: &SegmentInfo, offset: u64, data_end: u64) -> Option<Note> {
     let bytes = info.file_bytes.checked_sub(offset).filter(|bytes| *bytes > 0)?;
     let hole = if data_end <= offset { "all of them a hole" } else { "not all of them a hole" };
     let message = format!(
-        "{bytes} bytes behind the end that the segment was made with, {hole}; no part of the log, and left alone"
+        "{} behind the end that the segment was made with, {hole}; no part of the log, and left alone",
+        counted(bytes, "byte")
     );
     Some(Note { file: info.file.clone(), code: "segment_overlong", offset, bytes, message })
 }

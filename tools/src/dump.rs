@@ -3,7 +3,7 @@ use serde_json::json;
 
 use crate::args::{DumpArguments, PayloadFormat};
 use crate::outcome::Outcome;
-use crate::output::{Failure, Output, damage_object, integer, tell, zxid};
+use crate::output::{Failure, Output, counted, damage_object, integer, tell, zxid};
 use crate::payload::show;
 use crate::progress::Bar;
 use crate::time::format_time;
@@ -63,11 +63,11 @@ fn print(record: &FoundRecord<'_>, format: PayloadFormat, output: &mut Output) -
         return output.object(&object);
     }
     let mut line = format!(
-        "{} epoch {} {} {} bytes {}:{}",
+        "{} epoch {} {} {} {}:{}",
         record.zxid,
         record.epoch,
         format_time(record.time_ms),
-        record.payload.len(),
+        counted(record.payload.len() as u64, "byte"),
         record.file,
         record.offset
     );

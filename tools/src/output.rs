@@ -118,6 +118,11 @@ pub(crate) fn tell(text: &str) {
     let _ = writeln!(io::stderr(), "arborlog: {text}");
 }
 
+/// A number of things in words: `1 record`, `2 records`.
+pub(crate) fn counted(count: u64, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Integers within 2^53 are numbers, others strings: a double holds the first ones exactly.
 pub(crate) fn integer(number: impl Into<i128>) -> Value {
     const EXACT: i128 = 1 << 53;

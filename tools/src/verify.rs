@@ -3,9 +3,9 @@ use serde_json::json;
 
 use crate::advice::Advice;
 use crate::args::Target;
-use crate::ls::{examine, manifest_object, verdict_object};
+use crate::ls::{closing, examine, manifest_object, verdict_object};
 use crate::outcome::Outcome;
-use crate::output::{Failure, Output, damage_object, integer, note_object};
+use crate::output::{Failure, Output, counted, damage_object, integer, note_object};
 
 /// Reads every byte and says what is damaged.
 pub(crate) fn run(target: &Target, output: &mut Output) -> Result<(), Failure> {
@@ -27,18 +27,13 @@ fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Fail
         }
         let more = segment.damages_count - segment.damages.len() as u64;
         if more > 0 {
-            output.line(&format!("{}: and {more} more places", segment.file))?;
+            output.line(&format!("{}: and {} more", segment.file, counted(more, "place")))?;
         }
     }
+    let closing = closing(&examination.verdict);
     match &examination.verdict {
-        Verdict::NoLog => return output.line("there is no log here: nothing to verify"),
-        Verdict::Refused(error) => output.line(&format!("opening refuses this log: {error}"))?,
-        Verdict::Torn { file, offset, bytes } => output.line(&format!(
-            "note: the newest group in {file} was torn at byte {offset} ({bytes} bytes behind it). It was never \
-             acknowledged as far as the log proves; the next open cuts it and keeps the bytes"
-        ))?,
-        Verdict::Unclean => output.line("note: the log is open, or was not closed cleanly; nothing is lost by it")?,
-        _ => {}
+        Verdict::NoLog | Verdict::Clean | Verdict::Refused(_) => output.line(&closing)?,
+        _ => output.line(&format!("note: {closing}"))?,
     }
     for note in &examination.notes {
         output.line(&format!("note: {note}"))?;
@@ -46,8 +41,12 @@ fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Fail
     if let Some(advice) = Advice::of(examination) {
         return output.line(&advice.text());
     }
-    let records: u64 = examination.log().map(|s| s.records).sum();
-    output.line(&format!("sound: {records} records in {} segments", examination.log().count()))
+    if matches!(examination.verdict, Verdict::NoLog) {
+        return Ok(());
+    }
+    let records = examination.log().map(|s| s.records).sum();
+    let segments = examination.log().count() as u64;
+    output.line(&format!("sound: {} in {}", counted(records, "record"), counted(segments, "segment")))
 }
 
 fn print_json(examination: &Examination, output: &mut Output) -> Result<(), Failure> {
