@@ -19,9 +19,10 @@ pub(crate) const ODD_FILES: [&str; 6] = [
 const DAMAGE: &str = "\
 what to do next, in this order (docs/RECOVERY.md has a paragraph for each code in brackets):
   1. stop the server that uses this directory, and copy the directory as it is
-  2. if this log is one of a replicated set, or there is a backup: restore from it; nothing else loses nothing
-  3. if the disk or its cable is at fault, a copy read elsewhere may verify: try that
-  4. only then: `arborlog log salvage DIR` says what would be lost; with --yes the log ends before the damage";
+  2. if memory, the cable or the controller is at fault, the copy may verify elsewhere: try that
+  3. if this log is one of a replicated set, or there is a backup: restore from it
+  4. if few records are damaged and another copy has them: `arborlog log repair DIR --zxid ZXID --from OTHER_DIR`
+  5. only then: `arborlog log salvage DIR` says what would be lost; with --yes the log ends before the damage";
 
 /// The step that comes next.
 #[derive(Clone, PartialEq, Eq, Debug)]

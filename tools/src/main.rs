@@ -10,6 +10,7 @@ mod outcome;
 mod output;
 mod payload;
 mod progress;
+mod repair;
 mod salvage;
 mod stat;
 mod time;
@@ -38,6 +39,7 @@ fn run(command: &Command, output: &mut Output) -> Result<(), Failure> {
         Command::Verify(arguments) => verify::run(arguments, output),
         Command::Stat(arguments) => stat::run(arguments, output),
         Command::Truncate(arguments) => truncate::run(arguments, output),
+        Command::Repair(arguments) => repair::run(arguments, output),
         Command::Salvage(arguments) => salvage::run(arguments, output),
     }
 }

@@ -13,6 +13,12 @@ use crate::outcome::Outcome;
 pub(crate) enum Failure {
     /// The library refused, or the disk failed.
     Log(Error),
+    /// The tool itself could not do what was asked for.
+    Refused {
+        /// The word of `docs/RECOVERY.md`.
+        code: &'static str,
+        message: String,
+    },
     /// Standard output took no more.
     Output(io::Error),
 }
@@ -94,20 +100,27 @@ impl Output {
                 }
             },
             Failure::Log(error) => {
-                if self.json {
-                    let told =
-                        self.object(&json!({ "error": error_object(error) })).and_then(|()| self.flush());
-                    if told.is_err() {
-                        tell(&error.to_string());
-                    }
-                } else {
-                    if self.flush().is_err() {
-                        // Nobody reads the results any more; the error still goes to the terminal.
-                    }
-                    tell(&error.to_string());
-                }
+                self.tell_error(error_object(error), &error.to_string());
                 Outcome::of_error(error)
             }
+            Failure::Refused { code, message } => {
+                self.tell_error(json!({ "code": code, "kind": code, "message": message }), message);
+                Outcome::Refused
+            }
+        }
+    }
+
+    fn tell_error(&mut self, object: Value, text: &str) {
+        if self.json {
+            let told = self.object(&json!({ "error": object })).and_then(|()| self.flush());
+            if told.is_err() {
+                tell(text);
+            }
+        } else {
+            if self.flush().is_err() {
+                // Nobody reads the results any more; the error still goes to the terminal.
+            }
+            tell(text);
         }
     }
 }

@@ -214,7 +214,7 @@ fn usage_help_and_version() {
         tool(wrong, dir.path()).exits(2);
     }
     tool("dump DIR --file notes.txt", dir.path()).exits(2);
-    for command in ["ls", "dump", "verify", "stat", "truncate", "salvage"] {
+    for command in ["ls", "dump", "verify", "stat", "truncate", "repair", "salvage"] {
         let help = tool(&format!("{command} --help"), dir.path()).exits(0);
         assert!(help.out.contains("Example") && !help.out.contains('\u{1b}'), "{}", help.out);
     }

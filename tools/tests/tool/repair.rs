@@ -236,6 +236,8 @@ fn salvage_counts_what_dump_finds() {
 
 #[test]
 fn a_refused_change_creates_nothing() {
+    let source = closed(60);
+    let repair = format!("repair DIR --zxid 0x100000099 --from {} --yes", source.path().display());
     let changes = ["truncate DIR --to 0x100000001 --yes", "salvage DIR --yes"];
     let empty = tempfile::tempdir().unwrap();
     let other = tempfile::tempdir().unwrap();
@@ -256,6 +258,68 @@ fn a_refused_change_creates_nothing() {
     fs::remove_file(sound.path().join("LOCK")).unwrap();
     let before = files(sound.path());
     tool("truncate DIR --to 0x100000099 --yes", sound.path()).exits(3);
+    tool(&repair, sound.path()).exits(3);
     unchanged(&before, sound.path());
+    let repair = repair.replace("0x100000099", "0x100000009");
+    for (dir, code) in [(&empty, 3), (&other, 3), (&copy, 3)] {
+        let before = files(dir.path());
+        tool(&repair, dir.path()).exits(code);
+        unchanged(&before, dir.path());
+    }
     tool("truncate DIR --to 0x100000009 --yes", sound.path()).exits(0);
+}
+
+#[test]
+fn a_damaged_record_comes_back_from_another_copy() {
+    let other = closed(60);
+    let from = other.path().display();
+    for damaged in [25, 60, 1] {
+        let dir = closed(60);
+        let whole = files(dir.path());
+        let (seq, offset) = place(dir.path(), damaged);
+        flip(&segment(dir.path(), seq), offset);
+        let report =
+            rehearse_and_do(&format!("repair DIR --zxid 0x1{damaged:08x} --from {from}"), dir.path(), 1);
+        assert_eq!(
+            (&report["file"], &report["left"]),
+            (&format!("{seq:016x}.seg").into(), &serde_json::json!([]))
+        );
+        unchanged_but_lock(whole, dir.path());
+        tool("verify DIR", dir.path()).exits(0);
+        // Once is enough.
+        let again =
+            tool(&format!("repair DIR --zxid 0x1{damaged:08x} --from {from} --yes"), dir.path()).exits(0);
+        assert!(again.out.contains("nothing to repair"), "{again:?}");
+    }
+}
+
+#[test]
+fn a_repair_takes_only_what_fits() {
+    let (dir, other, different) = (closed(60), closed(60), tempfile::tempdir().unwrap());
+    let (log, _) = options().open(different.path()).unwrap();
+    log.advance_epoch(arborlog::Epoch::new(1)).unwrap();
+    log.append(&arborlog::Record::new(zxid(25), 1, b"something else")).unwrap().wait().unwrap();
+    log.close().unwrap();
+    let (seq, offset) = place(dir.path(), 25);
+    flip(&segment(dir.path(), seq), offset);
+    let (seq, offset) = place(dir.path(), 26);
+    flip(&segment(dir.path(), seq), offset);
+    let before = files(dir.path());
+    let repair = |from: &Path, zxid: &str, code: i32| {
+        let arguments = format!("repair DIR --zxid {zxid} --from {} --json --yes", from.display());
+        tool(&arguments, dir.path()).exits(code).json().remove(0)
+    };
+    assert_eq!(repair(different.path(), "0x100000019", 3)["error"]["code"], "repair_misfit");
+    assert_eq!(repair(different.path(), "0x10000001a", 3)["error"]["code"], "not_in_log");
+    assert_eq!(repair(other.path(), "0x1000000ff", 3)["error"]["code"], "not_in_log");
+    let own = repair(dir.path(), "0x100000019", 3);
+    assert!(own["error"]["message"].as_str().unwrap().contains("that copy is damaged too"), "{own}");
+    repair(&dir.path().join("none"), "0x100000019", 3);
+    unchanged_but_lock(before, dir.path());
+    let first = repair(other.path(), "0x100000019", 0);
+    assert_eq!(first["left"][0]["first_zxid"], "0x10000001a", "{first}");
+    tool("verify DIR", dir.path()).exits(1);
+    assert_eq!(repair(other.path(), "0x10000001a", 0)["left"], serde_json::json!([]));
+    tool("verify DIR", dir.path()).exits(0);
+    assert_eq!(records(dir.path()), (1..=60).collect::<Vec<_>>());
 }
