@@ -89,28 +89,23 @@ impl Output {
     pub(crate) fn fail(&mut self, failure: &Failure) -> Outcome {
         match failure {
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => self.outcome,
-            Failure::Output(error) => match self.settled {
-                Some(what) => {
-                    tell(&format!("cannot write the output: {error}; {what}"));
-                    self.outcome
-                }
-                None => {
-                    tell(&format!("cannot write the output: {error}"));
-                    Outcome::Refused
-                }
-            },
+            Failure::Output(error) => {
+                let settled = self.settled.map_or(String::new(), |what| format!("; {what}"));
+                tell(&format!("cannot write the output: {error}{settled}"));
+                if self.settled.is_some() { self.outcome } else { Outcome::Refused }
+            }
             Failure::Log(error) => {
-                self.tell_error(error_object(error), &error.to_string());
+                self.tell_error(&error_object(error), &error.to_string());
                 Outcome::of_error(error)
             }
             Failure::Refused { code, message } => {
-                self.tell_error(json!({ "code": code, "kind": code, "message": message }), message);
+                self.tell_error(&json!({ "code": code, "kind": code, "message": message }), message);
                 Outcome::Refused
             }
         }
     }
 
-    fn tell_error(&mut self, object: Value, text: &str) {
+    fn tell_error(&mut self, object: &Value, text: &str) {
         if self.json {
             let told = self.object(&json!({ "error": object })).and_then(|()| self.flush());
             if told.is_err() {

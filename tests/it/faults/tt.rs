@@ -573,7 +573,7 @@ fn tt_13_a_repair_takes_the_right_bytes_and_leads_to_recovery() {
                 let told = repair_record_sim(&disk, t(n), time_ms(n), &payload(n), Execution::DryRun);
                 assert!(bytes_of(&disk) == before, "a dry run changes nothing");
                 let report = repair(&disk, n).expect("the right bytes");
-                assert_eq!(told.as_ref(), Ok(&report), "what was told is what was done");
+                assert_eq!(told.expect("it fits"), report, "what was told is what was done");
                 assert_eq!((report.file.as_str(), report.offset), (&*segment(1), record.offset));
                 assert_eq!((report.written_bytes, report.left.len()), (136, 0));
                 assert!(bytes_of(&disk) == whole, "the repaired log is not what it was");

@@ -162,8 +162,8 @@ fn files_where_no_segment_belongs_are_told() {
     // What was purged, or cut off, and is still there for an interruption.
     let dir = killed(60);
     tool("truncate DIR --to 0x100000005 --yes", dir.path()).exits(0);
-    let aside = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path());
-    let aside = aside.filter(|p| p.to_str().unwrap().contains("2.seg.cut-")).next().unwrap();
+    let mut aside = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path());
+    let aside = aside.find(|p| p.to_str().unwrap().contains("2.seg.cut-")).unwrap();
     fs::rename(aside, segment(dir.path(), 2)).unwrap();
     let object = tool("verify --json DIR", dir.path()).exits(0).json().remove(0);
     assert_eq!(object["notes"][0]["code"], "segment_stale", "{object}");

@@ -85,8 +85,8 @@ fn salvage_ends_the_log_before_the_damage() {
                 run.out.lines().count()
             })
             .sum();
-        let lost = report["lost"].as_array().unwrap();
-        let whole = lost.iter().filter(|l| l["offset"] == 0);
+        let losses = report["lost"].as_array().unwrap();
+        let whole = losses.iter().filter(|l| l["offset"] == 0);
         let readable: u64 = whole.map(|l| l["readable_records"].as_u64().unwrap()).sum();
         assert_eq!(aside as u64, readable);
         assert_eq!(records(dir.path()), (1..damaged).collect::<Vec<_>>());
