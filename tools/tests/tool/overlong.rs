@@ -123,3 +123,38 @@ fn a_large_group_may_end_above_the_capacity() {
     );
     assert_eq!(tool("dump DIR", dir.path()).exits(0).out.lines().count(), 5);
 }
+
+fn used_by(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1
+}
+
+/// A copy may turn zeros into holes, and those of a group's end are bytes of the log all the same.
+#[test]
+fn a_sparse_copy_of_a_large_group_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, _) = crate::sample::options().open(dir.path()).unwrap();
+    log.advance_epoch(arborlog::Epoch::new(1)).unwrap();
+    log.append(&arborlog::Record::new(zxid(1), 1, b"small")).unwrap().wait().unwrap();
+    log.append(&arborlog::Record::new(zxid(2), 1, &vec![0; 300_000])).unwrap().wait().unwrap();
+    log.close().unwrap();
+    for stretched in [false, true] {
+        let entries = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path());
+        let path = entries.max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        assert!(
+            bytes.len() > 300_000 && used_by(&bytes) < 100_000,
+            "the group ends above the capacity, in zeros"
+        );
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(used_by(&bytes) as u64).unwrap();
+        file.set_len(if stretched { HUGE } else { bytes.len() as u64 }).unwrap();
+        drop(file);
+        let object = quickly("verify", || tool("verify --json DIR", dir.path())).exits(0).json().remove(0);
+        let notes = object["notes"].as_array().map(Vec::len);
+        assert_eq!((&object["records"], notes), (&2.into(), Some(usize::from(stretched))), "{object}");
+        assert_eq!(tool("dump DIR", dir.path()).exits(0).out.lines().count(), 2);
+        let (log, report) = crate::sample::options().open(dir.path()).unwrap();
+        assert_eq!((report.records, log.verify().unwrap().len()), (2, 0));
+        log.close().unwrap();
+    }
+}
