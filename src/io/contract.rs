@@ -172,6 +172,11 @@ pub(crate) trait File: Any + Send + Sync + fmt::Debug {
     fn data_end(&self) -> io::Result<u64> {
         self.len()
     }
+    /// Where the next bytes at or behind `from` are that are in no hole, as far as the system tells holes: `from`
+    /// itself where it does not, and the length if there are none.
+    fn next_data(&self, from: u64) -> io::Result<u64> {
+        Ok(from)
+    }
     /// Fills `buf` from `offset` as far as the file reaches; the count is short only at its end.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
     /// Writes all of `buf`. Durable only after [`sync`](File::sync).

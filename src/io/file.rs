@@ -115,6 +115,17 @@ impl File for KernelFile {
         Ok(len)
     }
 
+    #[cfg(target_os = "linux")]
+    fn next_data(&self, from: u64) -> io::Result<u64> {
+        match retry_on_intr(|| fs::seek(&self.fd, fs::SeekFrom::Data(from))) {
+            Ok(data) => Ok(data),
+            Err(Errno::NXIO) => self.len(),
+            // This file system does not tell.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(from),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         if self.aligned(offset, buf) {
             self.read_aligned(offset, buf)

@@ -39,12 +39,12 @@ pub(crate) fn without_hole(file: Arc<dyn File>) -> io::Result<Arc<dyn File>> {
     Ok(if least < len { Arc::new(WithoutHole { file, least }) } else { file })
 }
 
-/// Where the groups end that begin before `end`, by their headers: a copy may have made a hole of the zeros in
-/// the last one, which are bytes of the log all the same.
+/// Where the groups end that begin before `end`, and those that follow them at once as a seal does, by their
+/// headers: a copy may have made a hole of the zeros in the last one, which are bytes of the log all the same.
 fn reach(file: &dyn File, header: &SegmentHeader, end: u64) -> io::Result<u64> {
     let (mut offset, mut reach) = (header.first_group_offset(), 0);
     let mut head = [0; GROUP_HEADER_BYTES];
-    while offset < end {
+    while offset < end || offset == reach {
         let read = file.read_at(offset, &mut head)?;
         let group = GroupHeader::decode(&head[..read], header.seed(), header.seq, offset);
         offset =
@@ -78,6 +78,10 @@ impl File for WithoutHole {
 
     fn write_all_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
         self.file.write_all_at(offset, buf)
+    }
+
+    fn next_data(&self, from: u64) -> io::Result<u64> {
+        Ok(self.file.next_data(from)?.min(self.len()?.max(from)))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -161,10 +161,7 @@ impl Walk {
     fn is_zero_from(&mut self, from: u64) -> Result<bool> {
         let mut offset = from;
         loop {
-            if offset >= self.header.capacity {
-                // No group begins here: whatever it is, it is no part of the segment.
-                return Ok(true);
-            }
+            offset = self.behind_hole(offset)?;
             let rest = self.window.rest(self.file.as_ref(), offset)?;
             if rest.is_empty() || !is_zero(rest) {
                 return Ok(rest.is_empty());
@@ -199,16 +196,22 @@ impl Walk {
 
     fn next_group(&mut self, from: u64) -> Result<Option<GroupHeader>> {
         let mut offset = from;
-        // Groups begin below the capacity.
-        let end = self.window.file_len().min(self.header.capacity);
-        while offset.saturating_add(GROUP_HEADER_BYTES as u64) <= end {
+        while offset.saturating_add(GROUP_HEADER_BYTES as u64) <= self.window.file_len() {
             let group = self.group_header(offset)?;
             if group.is_some() {
                 return Ok(group);
             }
-            offset += self.header.block_bytes;
+            // No header is in a hole.
+            let next = self.behind_hole(offset + self.header.block_bytes)?;
+            offset = next.next_multiple_of(self.header.block_bytes);
         }
         Ok(None)
+    }
+
+    /// Where there are bytes again from `offset` on.
+    fn behind_hole(&self, offset: u64) -> Result<u64> {
+        let wrap = |e| Error::io("look for data in a segment", e).in_file(self.file.name());
+        self.file.next_data(offset).map_err(wrap)
     }
 }
 

@@ -128,6 +128,48 @@ fn used_by(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1
 }
 
+/// The seal behind a group that ends above the capacity is above it as well.
+#[test]
+fn a_seal_above_the_capacity_counts() {
+    for damaged in [None, Some("seal"), Some("group")] {
+        let dir = tempfile::tempdir().unwrap();
+        let (log, _) = crate::sample::options().open(dir.path()).unwrap();
+        log.advance_epoch(arborlog::Epoch::new(1)).unwrap();
+        log.append(&arborlog::Record::new(zxid(1), 1, &vec![0; 100_000])).unwrap().wait().unwrap();
+        for counter in 2..=20 {
+            log.append(&arborlog::Record::new(zxid(counter), 1, b"small")).unwrap().wait().unwrap();
+        }
+        log.close().unwrap();
+        let entries = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path());
+        let segments = entries.filter(|path| path.extension().is_some_and(|e| e == "seg"));
+        let path = segments.max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        // A group begins with a word of its own, and the large one is nearly all zeros.
+        let magic = &bytes[4096..4100];
+        let seal = (4608..bytes.len()).step_by(512).rfind(|at| bytes[*at..].starts_with(magic)).unwrap();
+        assert!(seal > 100_000, "{seal}");
+        match damaged {
+            Some("seal") => flip(&path, seal + 8),
+            Some(_) => flip(&path, 4096 + 8),
+            None => {}
+        }
+        let code = i32::from(damaged.is_some());
+        let before = tool("verify --json DIR", dir.path()).exits(code).json().remove(0);
+        assert_eq!(before["damages_count"], code, "{before}");
+        assert_eq!(before["notes"].as_array().map(Vec::len), Some(0), "{before}");
+        if damaged == Some("group") {
+            assert_eq!(before["damages"][0]["end_offset"].as_u64(), Some(seal as u64), "{before}");
+        }
+        // The seal ends in zeros, which a copy may make a hole of.
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(used_by(&bytes) as u64).unwrap();
+        file.set_len(bytes.len() as u64).unwrap();
+        drop(file);
+        let after = tool("verify --json DIR", dir.path()).exits(code).json().remove(0);
+        assert_eq!(before, after);
+    }
+}
+
 /// A copy may turn zeros into holes, and those of a group's end are bytes of the log all the same.
 #[test]
 fn a_sparse_copy_of_a_large_group_is_whole() {
