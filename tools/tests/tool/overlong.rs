@@ -96,6 +96,30 @@ fn data_behind_the_capacity_is_told() {
 }
 
 #[test]
+fn data_far_behind_the_capacity_is_not_searched_for() {
+    for seq in [1, 3, 4] {
+        for damaged in [false, true] {
+            let dir = closed(60);
+            if damaged {
+                let (seq, offset) = place(dir.path(), 60);
+                flip(&segment(dir.path(), seq), offset / 512 * 512 + 8);
+            }
+            let mut file = OpenOptions::new().write(true).open(segment(dir.path(), seq)).unwrap();
+            file.seek(SeekFrom::Start(HUGE)).unwrap();
+            file.write_all(b"what is this").unwrap();
+            drop(file);
+            for verb in ["verify", "ls", "dump", "stat", "salvage", "truncate --to 0x100000001"] {
+                let run = quickly(verb, || tool(&format!("{verb} DIR"), dir.path()));
+                assert_eq!(run.code, i32::from(damaged), "{verb} {seq}: {run:?}");
+            }
+            if !damaged {
+                assert_eq!(quickly("open", || records(dir.path())), (1..=60).collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
+#[test]
 fn a_large_group_may_end_above_the_capacity() {
     let dir = tempfile::tempdir().unwrap();
     let (log, _) = crate::sample::options().open(dir.path()).unwrap();
