@@ -35,6 +35,13 @@ impl SegmentPlan {
             direct: options.write_mode.direct(),
         }
     }
+
+    /// Whether a segment is as this plan would make it.
+    pub(crate) fn made(&self, header: &SegmentHeader) -> bool {
+        header.capacity == self.segment_bytes
+            && header.block_bytes == self.block_bytes
+            && header.fill == self.fill
+    }
 }
 
 /// A segment on its way into being: created under a temporary name, filled, given its header, synced, and

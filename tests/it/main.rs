@@ -11,4 +11,5 @@ mod fuzz_replay;
 mod golden;
 mod kill_loop;
 mod recovery_codes;
+mod replaying_open;
 mod tidy;

@@ -75,6 +75,7 @@ pub fn recover(dir: &Path) -> Recovered {
             from = to;
         }
     }
+    std::mem::forget(engine);
     recovered
 }
 

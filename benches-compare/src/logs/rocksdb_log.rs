@@ -53,6 +53,7 @@ pub fn recover(dir: &Path) -> Recovered {
         recovered.records += 1;
         recovered.bytes += value.len() as u64;
     }
+    std::mem::forget(database);
     recovered
 }
 

@@ -48,8 +48,17 @@ pub(super) fn check(files: &Files) -> Outcome {
         return Outcome::Skipped;
     }
 
-    let numbering = viewed.as_ref().map_or(Numbering::Zxid, |(_, numbering)| *numbering);
-    let (opened, peak) = peak_bytes(|| options(numbering).open_sim(&disk));
+    let numbering = viewed.as_ref().map_or(Numbering::Zxid, |(_, numbering, _)| *numbering);
+    let mut handed_out = Vec::new();
+    let (opened, peak) = peak_bytes(|| match &viewed {
+        // Every second of them by a replay, as a server opens.
+        Ok((_, _, floor)) if files.len().is_multiple_of(2) => {
+            options(numbering).open_replaying_sim(&disk, *floor, |r| {
+                handed_out.push((r.zxid, r.time_ms, r.payload.to_vec()))
+            })
+        }
+        _ => options(numbering).open_sim(&disk),
+    });
     assert!(peak <= memory_max, "opening took {peak} bytes; at most {memory_max}");
     match (viewed, opened) {
         (Err(viewed), Err(opened)) => {
@@ -63,8 +72,11 @@ pub(super) fn check(files: &Files) -> Outcome {
             assert_eq!(after, before, "a refusal has changed something");
             Outcome::Refused
         }
-        (Ok((viewed, numbering)), Ok((log, report))) => {
+        (Ok((viewed, numbering, _)), Ok((log, report))) => {
             let records = read(&log, report.floor_zxid);
+            if files.len().is_multiple_of(2) {
+                assert_eq!(records, handed_out, "a replay and a reader have read different logs");
+            }
             assert_eq!(records, viewed, "looking and opening have read different logs");
             assert_eq!(records.len() as u64, report.records, "the report counts other records");
             assert_eq!(
@@ -86,15 +98,15 @@ fn options(numbering: Numbering) -> LogOptions {
     options.group(group).numbering(numbering)
 }
 
-/// All records, as a view of the directory shows them.
-fn view(disk: &SimDisk) -> Result<(Vec<Entry>, Numbering), Error> {
+/// All records, as a view of the directory shows them, their numbering, and the log's floor.
+fn view(disk: &SimDisk) -> Result<(Vec<Entry>, Numbering, Zxid), Error> {
     let (view, _report) = options(Numbering::Zxid).open_read_only_sim(disk)?;
     let mut reader = view.records(view.floor_zxid()).expect("a view holds what comes after its floor");
     let mut records = Vec::new();
     while let Some(record) = reader.next_record().expect("what was verified can be read") {
         records.push((record.zxid, record.time_ms, record.payload.to_vec()));
     }
-    Ok((records, view.numbering()))
+    Ok((records, view.numbering(), view.floor_zxid()))
 }
 
 fn read(log: &Log, floor: Zxid) -> Vec<Entry> {

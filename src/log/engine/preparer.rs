@@ -15,6 +15,7 @@ const SMALL: u64 = 1 << 20;
 impl Shared {
     /// The body of the preparer: keeps one segment ready behind the one in use.
     pub(super) fn prepare_in_background(&self) {
+        self.clear_leftovers();
         while let Some(mut preparation) = self.next_preparation() {
             let outcome = loop {
                 match preparation.step() {
@@ -32,6 +33,12 @@ impl Shared {
                 self.prepare.wait_for(&mut self.inner.lock(), RETRY);
             }
         }
+    }
+
+    /// Clears away what the open found and had no time for: the part that the simulator runs as well.
+    pub(crate) fn clear_leftovers(&self) {
+        let leftovers = std::mem::take(&mut *self.leftovers.lock());
+        leftovers.iter().for_each(|leftover| leftover.clear(self.directory.disk().as_ref()));
     }
 
     /// Takes in how a preparation ended: the part that the simulator runs as well.
@@ -71,10 +78,12 @@ impl Shared {
     }
 
     /// Not at once when a large segment is taken into use: its first quarter is written with the disk to itself.
+    /// A segment that is smaller than the others, as after a crash, is soon full: with its first group.
     pub(super) fn is_time_to_prepare(inner: &Inner) -> bool {
         let active = inner.core.active();
         let small = active.header.capacity <= SMALL;
-        small || inner.segment_wanted || active.offset >= active.header.capacity / 4
+        let short = active.header.capacity < inner.plan.segment_bytes && active.groups > 0;
+        small || short || inner.segment_wanted || active.offset >= active.header.capacity / 4
     }
 
     /// The preparation of the next segment, for the thread above and for the simulator.

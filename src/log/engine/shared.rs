@@ -11,7 +11,7 @@ use crate::log::commit::{Admission, GroupCommit, Incoming};
 use crate::log::directory::LogDirectory;
 use crate::log::options::LogOptions;
 use crate::log::prepare::SegmentPlan;
-use crate::log::recover::Opened;
+use crate::log::recover::{Leftover, Opened};
 use crate::log::retain::Pins;
 use crate::log::segments::SegmentSet;
 use crate::log::stats::Recorder;
@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) directory: LogDirectory,
     pub(crate) clock: Clock,
     pub(crate) options: LogOptions,
+    /// What the open left to clear away.
+    pub(super) leftovers: Mutex<Vec<Leftover>>,
     pub(super) lock: Mutex<Option<Box<dyn Lock>>>,
     /// Held through each rare change of the log as a whole (epoch, purge), so that they come one by one.
     pub(crate) rare: Mutex<()>,
@@ -133,6 +135,7 @@ impl Shared {
             directory: opened.directory,
             clock,
             options,
+            leftovers: Mutex::new(opened.leftovers),
             lock: Mutex::new(lock),
         }))
     }

@@ -1,9 +1,11 @@
 //! Reading a log back: bytes of a file, groups out of bytes, records out of groups, and segments scanned whole.
 
+mod ahead;
 mod damage;
 mod each;
 mod group;
 mod reader;
+mod replay;
 mod scan;
 mod verify;
 mod window;
@@ -14,6 +16,9 @@ pub(crate) use each::each_record;
 pub(crate) use group::{Records, verify_group};
 pub(crate) use reader::not_in_log;
 pub use reader::{LogReader, Record};
-pub(crate) use scan::{SegmentScan, StopKind, check_owner, is_blank_file, scan_segment};
+pub(crate) use replay::Replay;
+pub(crate) use scan::{
+    SegmentScan, StopKind, check_owner, is_blank_file, peek_floor, scan_replaying, scan_segment,
+};
 pub(crate) use verify::verify;
 pub(crate) use window::Window;

@@ -1,5 +1,5 @@
 use super::group::{BadGroup, verify_group};
-use super::{Records, Window};
+use super::{Records, Replay, Window};
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid, limits};
 use crate::format::layout::is_zero;
 use crate::format::{
@@ -88,6 +88,20 @@ impl SegmentScan {
     }
 }
 
+/// Reads the record before the first one of a segment, if its first group can be read.
+pub(crate) fn peek_floor(file: &dyn File, seq: u64, database_id: DatabaseId) -> Result<Option<Zxid>> {
+    let len = file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
+    let mut window = Window::new(len);
+    let page = usize::try_from(limits::SEGMENT_HEADER_BYTES).expect("a page");
+    let header = window.get(file, 0, page)?.and_then(|b| SegmentHeader::decode(b).ok());
+    let Some(header) = header.filter(|h| h.seq == seq && h.database_id == database_id) else {
+        return Ok(None);
+    };
+    let offset = header.first_group_offset();
+    let head = window.get(file, offset, GROUP_HEADER_BYTES)?;
+    Ok(head.and_then(|b| GroupHeader::decode(b, header.seed(), seq, offset)).map(|g| g.prev_zxid))
+}
+
 /// Reads a whole segment. `limit` is the record at which the manifest ends it. The only errors are those of
 /// the disk: whatever the bytes are, they make a [`SegmentScan`].
 pub(crate) fn scan_segment(
@@ -96,9 +110,31 @@ pub(crate) fn scan_segment(
     database_id: DatabaseId,
     limit: Option<Zxid>,
 ) -> Result<SegmentScan> {
-    let file_len =
-        file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
-    let mut window = Window::new(file_len);
+    let len = file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
+    scan_in(&mut Window::new(len), file, seq, database_id, limit, None)
+}
+
+/// The same through a `window` of the whole file, with the records handed to `replay` as they are verified.
+pub(crate) fn scan_replaying(
+    window: &mut Window,
+    file: &dyn File,
+    seq: u64,
+    database_id: DatabaseId,
+    limit: Option<Zxid>,
+    replay: &mut Replay<'_>,
+) -> Result<SegmentScan> {
+    scan_in(window, file, seq, database_id, limit, Some(replay))
+}
+
+fn scan_in(
+    window: &mut Window,
+    file: &dyn File,
+    seq: u64,
+    database_id: DatabaseId,
+    limit: Option<Zxid>,
+    replay: Option<&mut Replay<'_>>,
+) -> Result<SegmentScan> {
+    let file_len = window.file_len();
     let page = usize::try_from(limits::SEGMENT_HEADER_BYTES.min(file_len)).expect("a page");
     let header = match window.get(file, 0, page)? {
         Some(page) => SegmentHeader::decode(page).and_then(|h| check_owner(h, seq, database_id)),
@@ -123,7 +159,7 @@ pub(crate) fn scan_segment(
     };
     let Ok(header) = scan.header.clone() else { return Ok(scan) };
     scan.end_offset = header.first_group_offset();
-    if !gap_is_zero(file, &mut window, scan.end_offset)? {
+    if !gap_is_zero(file, window, scan.end_offset)? {
         let error =
             Error::corrupt("segment_header_gap", "there are bytes between the header and the first group");
         scan.header = Err(error.in_file(file.name()).at_offset(limits::SEGMENT_HEADER_BYTES));
@@ -133,9 +169,9 @@ pub(crate) fn scan_segment(
     file.will_read();
     let walk =
         Walk { file, seq, seed: header.seed(), database_seed: database_id.seed(), block: header.block_bytes };
-    scan.stop = walk.prefix(&mut scan, &mut window, limit)?;
+    scan.stop = walk.prefix(&mut scan, window, limit, replay)?;
     if matches!(scan.stop.kind, StopKind::Garbage | StopKind::Misfit) {
-        walk.beyond(&mut scan, &mut window)?;
+        walk.beyond(&mut scan, window)?;
     }
     Ok(scan)
 }
@@ -177,7 +213,13 @@ struct Walk<'f> {
 
 impl Walk<'_> {
     /// Takes valid groups into `scan` until something ends them.
-    fn prefix(&self, scan: &mut SegmentScan, window: &mut Window, limit: Option<Zxid>) -> Result<Stop> {
+    fn prefix(
+        &self,
+        scan: &mut SegmentScan,
+        window: &mut Window,
+        limit: Option<Zxid>,
+        mut replay: Option<&mut Replay<'_>>,
+    ) -> Result<Stop> {
         loop {
             let offset = scan.end_offset;
             let stop = |kind, bad| Ok(Stop { kind, offset, bad });
@@ -210,13 +252,20 @@ impl Walk<'_> {
             match verify_group(&header, group, self.seed, self.database_seed) {
                 Err(bad) => return stop(StopKind::Garbage, Some(bad)),
                 Ok(_) if limit.is_some_and(|l| l < header.last_zxid) => {
+                    let limit = limit.expect("just seen");
                     let records = Records::of(&header, self.database_seed);
-                    return stop(
-                        scan.take_part(&header, records, group, limit.expect("just seen"), total),
-                        None,
-                    );
+                    let kind = scan.take_part(&header, records, group, limit, total);
+                    if let Some(replay) = replay.filter(|_| kind == StopKind::Limit) {
+                        replay.group(&header, group, limit);
+                    }
+                    return stop(kind, None);
                 }
-                Ok(totals) => scan.take(&header, totals.time_max_ms, total),
+                Ok(totals) => {
+                    if let Some(replay) = replay.as_deref_mut() {
+                        replay.group(&header, group, header.last_zxid);
+                    }
+                    scan.take(&header, totals.time_max_ms, total);
+                }
             }
             if header.kind == GroupKind::Seal {
                 return Ok(Stop { kind: StopKind::Sealed, offset: scan.end_offset, bad: None });

@@ -1,3 +1,7 @@
+use std::ops::Range;
+use std::thread::Scope;
+
+use super::ahead::{Ahead, HEAD, Piece};
 use crate::base::{Error, Result};
 use crate::io::File;
 
@@ -8,16 +12,28 @@ const CHUNK: usize = 64 * 1024;
 /// asked for; and never asks for more than the file has, so a length read from damaged bytes allocates nothing.
 #[derive(Debug)]
 pub(crate) struct Window {
-    /// Grows and is then used again: what lies behind `filled` has no meaning.
+    /// Grows and is then used again: only what `held` spans has a meaning.
     bytes: Vec<u8>,
-    filled: usize,
+    held: Range<usize>,
+    /// Where in the file `held` starts.
     start: u64,
     file_len: u64,
+    /// Reads the file for this window, as long as it is asked for bytes in order.
+    ahead: Option<Ahead>,
 }
 
 impl Window {
     pub(crate) fn new(file_len: u64) -> Window {
-        Window { bytes: Vec::new(), filled: 0, start: 0, file_len }
+        Window { bytes: Vec::new(), held: 0..0, start: 0, file_len, ahead: None }
+    }
+
+    /// A window that is to go through the file once, front to back, with a thread that reads ahead of it.
+    pub(crate) fn reading_ahead<'s, 'f: 's>(
+        scope: &'s Scope<'s, 'f>,
+        file: &'f dyn File,
+        file_len: u64,
+    ) -> Window {
+        Window { ahead: Some(Ahead::start(scope, file, file_len)), ..Window::new(file_len) }
     }
 
     /// The file's length as this window knows it.
@@ -27,14 +43,14 @@ impl Window {
 
     /// Turns to another file, keeping the memory.
     pub(crate) fn turn_to(&mut self, file_len: u64) {
-        (self.filled, self.start, self.file_len) = (0, 0, file_len);
+        (self.held, self.start, self.file_len, self.ahead) = (0..0, 0, file_len, None);
     }
 
     /// The file has grown, or its content beyond `offset` has changed: forget what was read from there on.
     pub(crate) fn forget_from(&mut self, offset: u64, file_len: u64) {
-        self.file_len = file_len;
+        (self.file_len, self.ahead) = (file_len, None);
         let keep = usize::try_from(offset.saturating_sub(self.start)).unwrap_or(usize::MAX);
-        self.filled = self.filled.min(keep);
+        self.held.end = self.held.end.min(self.held.start.saturating_add(keep));
     }
 
     /// The `len` bytes at `offset`, or `None` if the file ends before them.
@@ -43,17 +59,17 @@ impl Window {
             Some(end) if end <= self.file_len => {}
             _ => return Ok(None),
         }
-        if offset < self.start || offset + len as u64 > self.start + self.filled as u64 {
+        if offset < self.start || offset + len as u64 > self.end() {
             self.load(file, offset, len)?;
         }
         let at = usize::try_from(offset - self.start).expect("inside the window");
-        Ok(self.bytes[..self.filled].get(at..at + len))
+        Ok(self.bytes[self.held.clone()].get(at..at + len))
     }
 
     /// The `len` bytes at `offset`, which were got before and not forgotten since.
     pub(crate) fn held(&self, offset: u64, len: usize) -> &[u8] {
         let at = usize::try_from(offset - self.start).expect("inside the window");
-        &self.bytes[..self.filled][at..at + len]
+        &self.bytes[self.held.clone()][at..at + len]
     }
 
     /// All bytes in memory from `offset` on, at least one unless the file ends there.
@@ -62,32 +78,147 @@ impl Window {
             return Ok(&[]);
         }
         let at = usize::try_from(offset - self.start).expect("inside the window");
-        Ok(&self.bytes[at..self.filled])
+        Ok(&self.bytes[self.held.start + at..self.held.end])
+    }
+
+    /// Where in the file the held bytes end.
+    fn end(&self) -> u64 {
+        self.start + self.held.len() as u64
+    }
+
+    /// Forgets what is held before `offset`, which may be all.
+    fn pass_to(&mut self, offset: u64) {
+        if (self.start..self.end()).contains(&offset) {
+            self.held.start += usize::try_from(offset - self.start).expect("inside the window");
+        } else {
+            self.held = 0..0;
+        }
+        self.start = offset;
     }
 
     fn load(&mut self, file: &dyn File, offset: u64, len: usize) -> Result<()> {
-        let held = self.start..self.start + self.filled as u64;
-        if held.contains(&offset) {
-            // Keep the part that is already here: groups straddle chunks.
-            let at = usize::try_from(offset - self.start).expect("inside the window");
-            self.bytes.copy_within(at..self.filled, 0);
-            self.filled -= at;
-        } else {
-            self.filled = 0;
+        if self.take_ahead(file, offset, len)? {
+            return Ok(());
         }
-        self.start = offset;
+        // Keep the part that is already here: groups straddle chunks.
+        self.pass_to(offset);
+        self.bytes.copy_within(self.held.clone(), 0);
+        self.held = 0..self.held.len();
         let left = usize::try_from(self.file_len - offset).unwrap_or(usize::MAX);
         let want = len.max(CHUNK.min(left));
-        if want <= self.filled {
+        if want <= self.held.end {
             return Ok(());
         }
         if self.bytes.len() < want {
             self.bytes.resize(want, 0);
         }
         let read = file
-            .read_at(offset + self.filled as u64, &mut self.bytes[self.filled..want])
+            .read_at(offset + self.held.end as u64, &mut self.bytes[self.held.end..want])
             .map_err(|e| Error::io("read a segment", e).in_file(file.name()).at_offset(offset))?;
-        self.filled += read;
+        self.held.end += read;
         Ok(())
+    }
+
+    /// Takes pieces that were read ahead until the `len` bytes at `offset` are here. False if they do not come
+    /// that way: the window was asked for something that does not lie ahead.
+    fn take_ahead(&mut self, file: &dyn File, offset: u64, len: usize) -> Result<bool> {
+        let Some(ahead) = self.ahead.take() else { return Ok(false) };
+        if offset < self.start {
+            return Ok(false);
+        }
+        let mut next = self.end();
+        self.pass_to(offset);
+        while self.end() < offset + len as u64 {
+            let piece = match ahead.next() {
+                Some(Ok(piece)) if piece.offset == next => piece,
+                Some(Err(e)) => {
+                    return Err(Error::io("read a segment", e).in_file(file.name()).at_offset(next));
+                }
+                _ => return Ok(false),
+            };
+            next += piece.len as u64;
+            if next <= offset {
+                ahead.give_back(piece.bytes);
+            } else {
+                self.append(piece, &ahead);
+            }
+        }
+        self.ahead = Some(ahead);
+        Ok(true)
+    }
+
+    /// Takes in the piece behind what is held, or that `start` lies in.
+    fn append(&mut self, piece: Piece, ahead: &Ahead) {
+        let Piece { mut bytes, offset, len } = piece;
+        let kept = self.held.len();
+        if kept <= HEAD {
+            bytes[HEAD - kept..HEAD].copy_from_slice(&self.bytes[self.held.clone()]);
+            let skip = usize::try_from(self.start.saturating_sub(offset)).unwrap_or(len);
+            self.held = HEAD - kept + skip..HEAD + len;
+            ahead.give_back(std::mem::replace(&mut self.bytes, bytes));
+        } else {
+            // A group that is larger than the pieces.
+            self.bytes.truncate(self.held.end);
+            self.bytes.extend_from_slice(&bytes[HEAD..HEAD + len]);
+            self.held.end += len;
+            ahead.give_back(bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::OpenMode;
+
+    fn file_of(bytes: &[u8]) -> std::sync::Arc<dyn File> {
+        let disk = crate::sim::SimDisk::new(1).handle();
+        let file = disk.open("f", OpenMode::CreateNew { direct: false }).unwrap();
+        file.write_all_at(0, bytes).unwrap();
+        file
+    }
+
+    fn check(sizes: &[usize], skip: usize) {
+        let bytes: Vec<u8> =
+            (0..3_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let file = file_of(&bytes);
+        std::thread::scope(|scope| {
+            let mut window = Window::reading_ahead(scope, file.as_ref(), bytes.len() as u64);
+            let (mut at, mut turn) = (0, 0);
+            loop {
+                let len = sizes[turn % sizes.len()];
+                let got = window.get(file.as_ref(), at as u64, len).unwrap();
+                assert_eq!(got, bytes.get(at..at + len), "at {at}");
+                if got.is_none() {
+                    break;
+                }
+                assert_eq!(window.held(at as u64, len), &bytes[at..at + len]);
+                (at, turn) = (at + len + skip, turn + 1);
+            }
+            let rest = window.rest(file.as_ref(), at as u64).unwrap();
+            assert_eq!(rest.first(), bytes.get(at));
+        });
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_what_stands_in_the_file() {
+        check(&[64, 4096, 233_000], 0);
+        check(&[600_000, 64], 0);
+        check(&[64], 4096);
+        check(&[64], 700_000);
+        check(&[1_000_000], 1);
+    }
+
+    #[test]
+    fn a_window_may_leave_the_way_that_is_read_ahead() {
+        let bytes: Vec<u8> = (0..2_000_000_u32).map(|i| (i / 7).to_le_bytes()[0]).collect();
+        let file = file_of(&bytes);
+        std::thread::scope(|scope| {
+            let mut window = Window::reading_ahead(scope, file.as_ref(), bytes.len() as u64);
+            for at in [0, 1_500_000, 10, 1_999_000, 0] {
+                let got = window.get(file.as_ref(), at as u64, 1000).unwrap();
+                assert_eq!(got, bytes.get(at..at + 1000), "at {at}");
+            }
+        });
     }
 }

@@ -18,6 +18,10 @@ use crate::log::prepare::{SegmentPlan, prepare_now};
 use crate::log::read::StopKind;
 use crate::log::segments::SegmentSet;
 
+/// After a crash the log goes on in a segment of at most this size: who starts again waits for its writing, and
+/// the next one, of the full size, is written in the background.
+const FRESH_BYTES: u64 = 4 << 20;
+
 /// A log that is ready to take appends.
 #[derive(Debug)]
 pub(crate) struct Opened {
@@ -28,6 +32,8 @@ pub(crate) struct Opened {
     pub(crate) next: Option<ActiveSegment>,
     pub(crate) position: Position,
     pub(crate) next_seq: u64,
+    /// For the preparer, which has the time.
+    pub(crate) leftovers: Vec<Leftover>,
     pub(crate) report: RecoveryReport,
 }
 
@@ -74,14 +80,12 @@ pub(crate) fn open_recovered(
     check_asked(&judged.manifest, options)?;
     let plan = SegmentPlan::of(options, judged.manifest.database_id, disk.as_ref());
     let mut report = start_report(disk.as_ref(), survey, judged);
-    let mut seq_max = survey.seq_max;
     let (active, mut next) = match &judged.ending {
         Ending::InPlace => {
             (continue_in_place(disk.as_ref(), judged, &plan)?, take_next(disk, survey, judged, &plan)?)
         }
         Ending::Cut { .. } => {
-            seq_max += 1;
-            let mut fresh = prepare_at_any_rate(disk, &plan, seq_max, clock, random)?;
+            let mut fresh = prepare_at_any_rate(disk, &plan, survey.seq_max + 1, clock, random)?;
             fresh.floor_zxid = judged.last_zxid;
             (fresh, None)
         }
@@ -89,7 +93,9 @@ pub(crate) fn open_recovered(
     let directory = LogDirectory::new(disk.clone(), judged.manifest.clone());
     settle(disk.as_ref(), judged)?;
     let manifest = commit_opening(&directory, judged, active.header.seq)?;
-    give_back_tail(disk.as_ref(), survey, judged);
+    let temps = survey.segment_temps.iter().map(|seq| segment_temp_name(*seq));
+    report.removed.extend(temps.clone());
+    let leftovers = temps.map(Leftover::Temp).chain(unused_tail(survey, judged)).collect();
     tidy(disk.as_ref(), survey, &manifest, &active, &mut next, &mut report)?;
     keep_reserve(disk.as_ref());
     let mut segments = SegmentSet::new();
@@ -109,6 +115,7 @@ pub(crate) fn open_recovered(
             time_max_ms: judged.time_max_ms,
         },
         next_seq,
+        leftovers,
         report,
     })
 }
@@ -143,7 +150,8 @@ fn prepare_at_any_rate(
     clock: &Clock,
     random: &mut Random,
 ) -> Result<ActiveSegment> {
-    or_with_reserve(disk.as_ref(), || prepare_now(disk, plan, seq, clock, random))
+    let small = SegmentPlan { segment_bytes: plan.segment_bytes.min(FRESH_BYTES), ..plan.clone() };
+    or_with_reserve(disk.as_ref(), || prepare_now(disk, &small, seq, clock, random))
 }
 
 /// Records that the log is open and, after a crash, where it was cut.
@@ -197,28 +205,47 @@ fn take_next(
     plan: &SegmentPlan,
 ) -> Result<Option<ActiveSegment>> {
     let last = judged.segments.last().expect("a log that ends in place has a segment").header.seq;
-    let fits = |h: &SegmentHeader| {
-        h.capacity == plan.segment_bytes && h.block_bytes == plan.block_bytes && h.fill == plan.fill
-    };
     let prepared = survey.segments.get(&(last + 1)).filter(|s| s.is_blank());
-    let Some(header) = prepared.and_then(|s| s.header.as_ref().ok()).filter(|h| fits(h)) else {
+    let Some(header) = prepared.and_then(|s| s.header.as_ref().ok()).filter(|h| plan.made(h)) else {
         return Ok(None);
     };
     let file = open_for_writing(disk.as_ref(), header, plan.direct)?;
     Ok(Some(ActiveSegment::fresh(*header, file, Zxid::ZERO)))
 }
 
+/// What is left to do after an open that costs time, changes no content and may fail: it saves space.
+#[derive(Debug)]
+pub(crate) enum Leftover {
+    /// A segment that was being prepared when the last process ended.
+    Temp(String),
+    /// Unused zeros behind the new end of a segment.
+    Zeros { name: String, from: u64 },
+}
+
+impl Leftover {
+    /// Clears it away. What fails here costs space, nothing else; a temporary file is met again at the next open.
+    pub(crate) fn clear(&self, disk: &dyn Disk) {
+        let _space_only = match self {
+            Leftover::Temp(name) => disk.remove(name),
+            Leftover::Zeros { name, from } => {
+                disk.open(name, OpenMode::Write { direct: false }).and_then(|file| file.set_len(*from))
+            }
+        };
+    }
+}
+
 /// Gives the unused zeros behind a segment's new end back to the file system. Only once the manifest says
 /// where the segment ends, and only zeros: bytes that were cut stay.
-fn give_back_tail(disk: &dyn Disk, survey: &Survey, judged: &Judgement) {
-    if let Ending::Cut { seq: seq @ 1.., offset, .. } = &judged.ending
-        && survey.segments.get(seq).is_some_and(|s| s.stop.kind == StopKind::Zeros)
-        // What stands behind an earlier cut is kept.
-        && judged.manifest.cut_of(*seq).is_none()
-        && let Ok(file) = disk.open(&segment_name(*seq), OpenMode::Write { direct: false })
-    {
-        // What fails here costs space, nothing else.
-        let _space_only = file.set_len(*offset);
+fn unused_tail(survey: &Survey, judged: &Judgement) -> Option<Leftover> {
+    match &judged.ending {
+        Ending::Cut { seq: seq @ 1.., offset, .. }
+            if survey.segments.get(seq).is_some_and(|s| s.stop.kind == StopKind::Zeros)
+                // What stands behind an earlier cut is kept.
+                && judged.manifest.cut_of(*seq).is_none() =>
+        {
+            Some(Leftover::Zeros { name: segment_name(*seq), from: *offset })
+        }
+        _ => None,
     }
 }
 
@@ -246,11 +273,6 @@ fn tidy(
             report.moved_aside.push(aside);
         }
         // A purged segment whose header cannot be read stays: it may be somebody's.
-    }
-    for seq in &survey.segment_temps {
-        let name = segment_temp_name(*seq);
-        remove_if_there(disk, &name)?;
-        report.removed.push(name);
     }
     remove_if_there(disk, MANIFEST_TEMP_NAME)?;
     if !report.removed.is_empty() || !report.moved_aside.is_empty() {

@@ -8,8 +8,8 @@ mod settle;
 mod survey;
 mod table;
 
-pub(crate) use apply::{Opened, check_owner, create, open_recovered, start_report};
+pub(crate) use apply::{Leftover, Opened, check_owner, create, open_recovered, start_report};
 pub(crate) use judge::{Ending, Judgement, Refusal, judge, judge_or_keep};
 pub use report::{CutReport, RecoveryReport, TailState};
 pub(crate) use settle::settle;
-pub(crate) use survey::{Survey, sort_names, survey};
+pub(crate) use survey::{Survey, sort_names, survey, survey_replaying};

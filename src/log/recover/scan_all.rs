@@ -4,45 +4,134 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::base::Result;
+use crate::base::{Error, Result, Zxid};
 use crate::format::{Manifest, segment_name};
 use crate::io::{Backend, Disk};
 use crate::log::directory::open_segment;
-use crate::log::read::{SegmentScan, scan_segment};
+use crate::log::read::{
+    Replay, SegmentScan, StopKind, Window, not_in_log, peek_floor, scan_replaying, scan_segment,
+};
 
 /// Scans all segments, on all cores where there are several. Files are open only while they are scanned.
+/// With a `replay`, those that it wants records of are scanned in order instead, by the caller's thread.
 pub(super) fn scan_all(
     disk: &Arc<dyn Disk>,
     manifest: &Manifest,
     found: &[(u64, u64)],
+    replay: Option<&mut Replay<'_>>,
 ) -> Result<BTreeMap<u64, SegmentScan>> {
-    let scan_one = |seq: u64| -> Result<SegmentScan> {
-        let file = open_segment(disk.as_ref(), &segment_name(seq))?;
-        let limit = manifest.cut_of(seq).map(|c| c.last_zxid);
-        scan_segment(file.as_ref(), seq, manifest.database_id, limit)
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // The simulator needs the same order of calls each time.
-    let workers = if disk.info().backend == Backend::Simulated { 1 } else { cores.min(found.len()).min(8) };
-    if workers <= 1 {
-        return found.iter().map(|(seq, _)| Ok((*seq, scan_one(*seq)?))).collect();
+    let simulated = disk.info().backend == Backend::Simulated;
+    let cores =
+        if simulated { 1 } else { std::thread::available_parallelism().map_or(1, usize::from).min(8) };
+    let scans = Scans { disk: disk.as_ref(), manifest };
+    let Some(replay) = replay else { return scans.parallel(found, cores) };
+    if replay.after() < manifest.floor_zxid {
+        return Err(not_in_log(replay.after(), "it was purged"));
     }
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Ok(BTreeMap::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some((seq, _)) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let scan = scan_one(*seq);
-                    let mut done = done.lock();
-                    match (scan, done.as_mut()) {
-                        (Ok(scan), Ok(map)) => drop(map.insert(*seq, scan)),
-                        (Err(error), Ok(_)) => *done = Err(error),
-                        (_, Err(_)) => return, // the first failure is the one to tell
-                    }
-                }
-            });
+    let (older, wanted) = found.split_at(scans.first_wanted(found, replay.after())?);
+    let mut done = scans.parallel(older, cores)?;
+    replay.start(manifest.first_seq, manifest.floor_zxid);
+    for (seq, scan) in done.iter().filter(|(seq, _)| !scans.is_apart(**seq)) {
+        if replay.enter(*seq) {
+            replay.pass(scan.floor_zxid, scan.last_zxid);
+            scans.leave(*seq, scan, replay);
         }
-    });
-    done.into_inner()
+    }
+    for (seq, _) in wanted {
+        done.insert(*seq, scans.replaying(*seq, replay, cores > 1)?);
+    }
+    Ok(done)
+}
+
+struct Scans<'s> {
+    disk: &'s dyn Disk,
+    manifest: &'s Manifest,
+}
+
+impl Scans<'_> {
+    fn one(&self, seq: u64) -> Result<SegmentScan> {
+        let file = open_segment(self.disk, &segment_name(seq))?;
+        scan_segment(file.as_ref(), seq, self.manifest.database_id, self.limit(seq))
+    }
+
+    fn limit(&self, seq: u64) -> Option<Zxid> {
+        self.manifest.cut_of(seq).map(|c| c.last_zxid)
+    }
+
+    fn replaying(&self, seq: u64, replay: &mut Replay<'_>, ahead: bool) -> Result<SegmentScan> {
+        if self.is_apart(seq) || !replay.enter(seq) {
+            return self.one(seq);
+        }
+        let file = open_segment(self.disk, &segment_name(seq))?;
+        let len =
+            file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
+        let file = file.as_ref();
+        let mut scan = |mut window: Window| {
+            // The window is dropped with the scan, which ends the thread that reads ahead of it.
+            scan_replaying(&mut window, file, seq, self.manifest.database_id, self.limit(seq), replay)
+        };
+        let scan = if ahead {
+            std::thread::scope(|scope| scan(Window::reading_ahead(scope, file, len)))?
+        } else {
+            scan(Window::new(len))?
+        };
+        self.leave(seq, &scan, replay);
+        Ok(scan)
+    }
+
+    /// Goes on behind a segment where the judge would: one without a group may end at what came before it.
+    fn leave(&self, seq: u64, scan: &SegmentScan, replay: &mut Replay<'_>) {
+        let cut = self.manifest.cut_of(seq);
+        let whole = match scan.stop.kind {
+            StopKind::Sealed | StopKind::Limit => true,
+            StopKind::Zeros | StopKind::Garbage => cut.is_some_and(|c| c.last_zxid == replay.last()),
+            StopKind::Header | StopKind::Misfit => false,
+        };
+        let whole = whole || crate::planted("replay_past_the_end");
+        replay.leave(cut.map_or(seq + 1, |c| c.next_seq), whole);
+    }
+
+    /// Whether a segment is there but no part of the log.
+    fn is_apart(&self, seq: u64) -> bool {
+        seq < self.manifest.first_seq || self.manifest.is_cut_away(seq)
+    }
+
+    /// The place of the segment that holds the first record after `after`: the last one that begins before it.
+    fn first_wanted(&self, found: &[(u64, u64)], after: Zxid) -> Result<usize> {
+        let mut wanted = 0;
+        for (at, (seq, _)) in found.iter().enumerate().filter(|(_, (seq, _))| !self.is_apart(*seq)) {
+            let file = open_segment(self.disk, &segment_name(*seq))?;
+            match peek_floor(file.as_ref(), *seq, self.manifest.database_id)? {
+                Some(floor) if floor <= after => wanted = at,
+                _ => break,
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn parallel(&self, found: &[(u64, u64)], cores: usize) -> Result<BTreeMap<u64, SegmentScan>> {
+        let workers = cores.min(found.len());
+        if workers <= 1 {
+            return found.iter().map(|(seq, _)| Ok((*seq, self.one(*seq)?))).collect();
+        }
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Ok(BTreeMap::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    while let Some((seq, _)) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let scan = self.one(*seq);
+                        let mut done = done.lock();
+                        match (scan, done.as_mut()) {
+                            (Ok(scan), Ok(map)) => drop(map.insert(*seq, scan)),
+                            (Err(error), Ok(_)) => *done = Err(error),
+                            (_, Err(_)) => return, // the first failure is the one to tell
+                        }
+                    }
+                });
+            }
+        });
+        done.into_inner()
+    }
 }

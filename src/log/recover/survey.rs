@@ -6,7 +6,7 @@ use crate::base::{Error, Result, limits};
 use crate::format::{MANIFEST_NAME, Manifest, Name, RESERVE_NAME, segment_name};
 use crate::io::{DirEntry, Disk, EntryKind};
 use crate::log::directory::{open_segment, read_manifest};
-use crate::log::read::{SegmentScan, is_blank_file};
+use crate::log::read::{Replay, SegmentScan, is_blank_file};
 
 /// What stands in a log's directory, read but not changed.
 #[derive(Debug)]
@@ -29,12 +29,17 @@ pub(crate) struct Survey {
 
 /// Reads a directory.
 pub(crate) fn survey(disk: &Arc<dyn Disk>) -> Result<Survey> {
+    survey_replaying(disk, None)
+}
+
+/// The same, and hands the records of the log out while it is at it.
+pub(crate) fn survey_replaying(disk: &Arc<dyn Disk>, replay: Option<&mut Replay<'_>>) -> Result<Survey> {
     let entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
     let has_reserve = entries.iter().any(|e| e.name == RESERVE_NAME);
     let (mut survey, found) = sort_names(entries)?;
     survey.manifest = read_manifest(disk.as_ref())?;
     if let Some(manifest) = &survey.manifest {
-        survey.segments = scan_all(disk, manifest, &found)?;
+        survey.segments = scan_all(disk, manifest, &found, replay)?;
     } else {
         found.iter().try_for_each(|(seq, _)| refuse_without_manifest(disk, *seq))?;
         if has_reserve {
@@ -71,7 +76,7 @@ pub(crate) fn sort_names(entries: Vec<DirEntry>) -> Result<(Survey, Vec<(u64, u6
             survey.seq_max = survey.seq_max.max(seq);
         }
         match name {
-            Name::Segment(_) if entry.kind != EntryKind::File => {
+            Name::Segment(_) | Name::SegmentTemp(_) if entry.kind != EntryKind::File => {
                 return Err(
                     Error::corrupt("not_a_file", "the segment is no regular file").in_file(&entry.name)
                 );

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::{Epoch, Zxid};
+use crate::log::read::Record;
 
 /// One record, as it was appended.
 #[derive(Clone, PartialEq, Eq)]
@@ -11,6 +12,13 @@ pub(super) struct Appended {
     pub(super) epoch: Epoch,
     pub(super) time_ms: i64,
     pub(super) payload: Vec<u8>,
+}
+
+impl Appended {
+    pub(super) fn of(record: &Record<'_>) -> Appended {
+        let Record { zxid, epoch, time_ms, payload } = *record;
+        Appended { zxid, epoch, time_ms, payload: payload.to_vec() }
+    }
 }
 
 impl std::fmt::Debug for Appended {

@@ -28,6 +28,7 @@ const BUGS: &[&str] = &[
     "purge_before_manifest",
     "purge_keeps_floor",
     "recovered_tail_unsynced",
+    "replay_past_the_end",
     "segment_named_unsynced",
     "truncate_keeps_durable",
     "truncate_keeps_tail",

@@ -7,11 +7,12 @@ use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid, checksum
 use crate::format::Numbering;
 use crate::io::Disk;
 use crate::log::commit::Incoming;
+use crate::log::directory::read_manifest;
 use crate::log::engine::{Begin, Patience, Shared, StartOptions, UnderWay};
 use crate::log::handle::{open_locked, take_lock, truncate_locked};
 use crate::log::options::LogOptions;
 use crate::log::prepare::Preparation;
-use crate::log::read::LogReader;
+use crate::log::read::{LogReader, Record, Replay};
 use crate::log::retain::{PurgeReport, Retention, TruncateReport, purge};
 use crate::sim::SimDisk;
 
@@ -39,10 +40,32 @@ impl Process {
         let clock: Clock = disk.clock();
         // Another salt for each life: the count of operations tells lives apart.
         let mut random = Random::from_seed(setup.seed ^ disk.operations().wrapping_mul(0x9e37_79b9));
-        let opened = open_locked(&handle, &setup.options, &clock, &mut random)?;
+        let mut replayed = Vec::new();
+        let mut visit = |r: Record<'_>| replayed.push(Arc::new(Appended::of(&r)));
+        // Some lives begin with a replay, from anywhere in the log.
+        let floor = read_manifest(handle.as_ref()).ok().flatten().map(|m| m.floor_zxid);
+        let after = floor.filter(|_| random.below(3) == 0).map(|f| Zxid::new(f.get() + random.below(60)));
+        let mut replay = after.map(|after| Replay::new(after, &mut visit));
+        let opened = open_locked(&handle, &setup.options, &clock, &mut random, replay.as_mut())?;
+        let handed_out = replay.map(|r| r.handed_out());
         let start = StartOptions { options: setup.options.clone(), clock, random, lock: Some(lock) };
         let shared = Shared::new(opened, start)?;
-        Ok(Process { under_way: Vec::new(), preparation: None, shared, hand: disk.nanos(), failed_at: None })
+        shared.clear_leftovers();
+        let process =
+            Process { under_way: Vec::new(), preparation: None, shared, hand: disk.nanos(), failed_at: None };
+        if let (Some(after), Some(handed_out)) = (after, handed_out) {
+            let durable = process.shared.durable();
+            assert!(
+                handed_out == after.max(durable),
+                "a replay after {after} ended with {handed_out}, the log with {durable}"
+            );
+            // Power may be cut while it is read.
+            if let Ok(mut records) = process.read() {
+                records.retain(|r| r.zxid > after);
+                assert!(records == replayed, "a replay handed out other records than a reader");
+            }
+        }
+        Ok(process)
     }
 
     pub(super) fn flights(&self) -> usize {
@@ -231,8 +254,7 @@ impl Process {
         let mut reader = LogReader::new(self.shared.clone(), floor)?;
         let mut records = Vec::new();
         while let Some(r) = reader.next_record()? {
-            let payload = r.payload.to_vec();
-            records.push(Arc::new(Appended { zxid: r.zxid, epoch: r.epoch, time_ms: r.time_ms, payload }));
+            records.push(Arc::new(Appended::of(&r)));
         }
         let last = records.last().map_or(floor, |r| r.zxid);
         assert!(last == durable, "a reader ends with {last}, and {durable} is durable");
