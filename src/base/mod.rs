@@ -2,6 +2,7 @@
 
 pub(crate) mod checksum;
 pub(crate) mod clock;
+mod counted;
 mod epoch;
 mod error;
 pub mod limits;
@@ -11,6 +12,7 @@ pub(crate) mod sync;
 mod zxid;
 
 pub(crate) use clock::Clock;
+pub(crate) use counted::counted;
 pub use epoch::Epoch;
 pub use error::{Error, ErrorKind, Place, Result};
 pub(crate) use random::Random;

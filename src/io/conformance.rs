@@ -23,7 +23,8 @@ macro_rules! suite {
                 queue_takes_all_it_promises queue_carries_large_buffers dropping_a_queue_drains_it
                 a_file_may_be_dropped_while_it_is_written queue_is_full_with_a_panic
                 a_queue_moves_between_threads a_failed_write_names_its_errno locked_twice_tells_the_owner
-                locks_are_released_on_drop rename_replaces removed_is_gone lengths_and_room directory_syncs
+                locks_are_released_on_drop rename_replaces removed_is_gone lengths_and_room behind_the_data_are_zeros
+                directory_syncs
             }
         }
     };
@@ -414,6 +415,19 @@ fn lengths_and_room(f: &Fixture) {
         f.disk.sync_dir().unwrap();
         assert!(f.behind.durable_bytes(file.name()).unwrap() == expected, "{direct}");
     }
+}
+
+fn behind_the_data_are_zeros(f: &Fixture) {
+    let file = f.disk.open("a", OpenMode::CreateNew { direct: false }).unwrap();
+    assert_eq!(file.data_end().unwrap(), 0);
+    file.write_all_at(0, b"first").unwrap();
+    assert_eq!(file.data_end().unwrap(), 5, "no hole");
+    file.write_all_at(1 << 20, b"second").unwrap();
+    assert_eq!(file.data_end().unwrap(), (1 << 20) + 6, "a hole before data is none at the end");
+    file.set_len(8 << 20).unwrap();
+    let end = file.data_end().unwrap();
+    assert!(((1 << 20) + 6..=8 << 20).contains(&end), "{end}");
+    assert!(read_all(file.as_ref())[usize::try_from(end).unwrap()..].iter().all(|byte| *byte == 0));
 }
 
 fn directory_syncs(f: &Fixture) {

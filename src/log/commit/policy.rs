@@ -6,8 +6,15 @@ use crate::log::options::{Gather, GroupPolicy};
 
 /// Waits that are worth their while: longer than this, the device has been idle too long.
 const ADAPTIVE_BOUND_NS: u64 = 60_000;
-/// Above this many writers the processor is busy waking them, and waiting for all only idles the disk.
-const ADAPTIVE_WRITERS_MAX: u32 = 24;
+/// More writers than this do not all come back in that time: the processor is busy waking them, and waiting for
+/// them only idles the disk.
+const WRITERS_MAX: u32 = 24;
+/// From so many writers on, the processor is what they are short of: larger groups are fewer groups, and a group
+/// that waits passes over fewer of those that are about to run.
+const CROWD: u32 = 96;
+/// What a crowd is given for each writer, about the time that waking one takes, and at most.
+const CROWD_WRITER_NS: u64 = 1_000;
+const CROWD_BOUND_NS: u64 = 200_000;
 
 /// The answer of the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,7 +56,13 @@ impl Policy {
     /// A group of `records` starts.
     pub(super) fn started(&mut self, records: u32) {
         if self.expected > 1 {
-            let missed = records * 4 < self.expected * 3;
+            // Of a crowd it is worth waiting for a part.
+            let wanted = if self.expected > WRITERS_MAX {
+                self.expected / 4
+            } else {
+                self.expected - self.expected / 4
+            };
+            let missed = records < wanted;
             self.misses = if missed { (self.misses + 1).min(64) } else { self.misses / 2 };
         }
         self.expected = 0;
@@ -62,7 +75,11 @@ impl Policy {
             Gather::Off => 0,
             Gather::Always(bound) => nanos(bound),
             // Backs off while waiting does not bring the writers back, and tries again now and then.
-            Gather::Adaptive if self.expected > ADAPTIVE_WRITERS_MAX || self.misses > 8 => 0,
+            Gather::Adaptive if self.misses > 8 => 0,
+            Gather::Adaptive if self.expected > CROWD => {
+                (u64::from(self.expected) * CROWD_WRITER_NS).min(CROWD_BOUND_NS)
+            }
+            Gather::Adaptive if self.expected > WRITERS_MAX => 0,
             Gather::Adaptive => ADAPTIVE_BOUND_NS,
         };
         if records < self.expected {
@@ -78,4 +95,47 @@ impl Policy {
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting_for(released: u32, waiting: u32) -> Policy {
+        let mut policy = Policy::new(&GroupPolicy::new());
+        policy.released(released, waiting, 0);
+        policy
+    }
+
+    #[test]
+    fn a_group_waits_for_those_who_come_back_soon() {
+        for writers in [2, 16, WRITERS_MAX] {
+            let policy = waiting_for(writers, 0);
+            assert_eq!(policy.readiness(1, 0, 0), Readiness::At(ADAPTIVE_BOUND_NS));
+            assert_eq!(policy.readiness(writers, 0, 0), Readiness::Now);
+            assert_eq!(policy.readiness(1, 0, ADAPTIVE_BOUND_NS), Readiness::Now);
+        }
+    }
+
+    #[test]
+    fn a_crowd_is_waited_for_longer_and_what_is_between_is_not() {
+        assert_eq!(waiting_for(30, 20).readiness(20, 0, 0), Readiness::Now);
+        assert_eq!(waiting_for(60, 90).readiness(90, 0, 0), Readiness::At(150_000));
+        assert_eq!(waiting_for(600, 900).readiness(900, 0, 0), Readiness::At(CROWD_BOUND_NS));
+    }
+
+    #[test]
+    fn waiting_in_vain_is_given_up_and_tried_again() {
+        let mut policy = Policy::new(&GroupPolicy::new());
+        let mut turn = |records| {
+            policy.released(16, 0, 0);
+            let waits = policy.readiness(records, 0, 0) != Readiness::Now;
+            policy.started(records);
+            waits
+        };
+        let waited = (0..20).filter(|_| turn(1)).count();
+        assert_eq!(waited, 9, "it backs off");
+        assert!(!turn(16) && !turn(16), "all are here");
+        assert!(turn(15), "it tries again");
+    }
 }
