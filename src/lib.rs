@@ -65,7 +65,7 @@ pub use io::{Backend, BackendChoice, BackendInfo, WriteMode};
 #[cfg(any(test, feature = "sim"))]
 pub use log::repair_record_sim;
 pub use log::{
-    AppendTicket, CutReport, Damage, Execution, Gather, GroupPolicy, Health, Log, LogOptions, LogPin,
+    AppendTicket, CutReport, DamagedRecords, Execution, Gather, GroupPolicy, Health, Log, LogOptions, LogPin,
     LogReader, LogStats, LogView, Loss, ManifestRepair, PurgeReport, Record, RecoveryReport, RepairReport,
     Retention, SalvageOptions, SalvageReport, TailState, TruncateReport, ViewReader, repair_record, salvage,
     truncate_dir,

@@ -3,6 +3,7 @@
 pub(crate) mod checksum;
 pub(crate) mod clock;
 mod code;
+mod counted;
 mod epoch;
 mod error;
 pub mod limits;
@@ -13,6 +14,7 @@ mod zxid;
 
 pub(crate) use clock::Clock;
 pub use code::Code;
+pub(crate) use counted::counted;
 pub use epoch::Epoch;
 pub use error::{Error, ErrorKind, Place, Result};
 pub(crate) use random::Random;

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use super::damage::Damage;
+use super::DamagedBytes;
 use super::manifest::ManifestInfo;
 use super::memory_file::MemoryFile;
 use super::stream::{FoundRecord, Item};
-use super::walk::{Step, Until, Walk};
 use crate::base::{Result, Zxid, limits};
 use crate::format::{DatabaseId, GroupHeader, GroupKind, Manifest, SegmentHeader};
 use crate::log::read::{Record, Records, scan_segment, verify_group};
+use crate::log::walk::{Step, Until, Walk};
 
 /// Reads a manifest out of bytes.
 ///
@@ -130,12 +130,12 @@ pub struct GroupPlace {
 /// the group has; zero if no valid group header stands there.
 ///
 /// # Errors
-/// [`Damage`] if the header is right and something behind it is not.
+/// [`DamagedBytes`] if the header is right and something behind it is not.
 pub fn decode_group(
     bytes: &[u8],
     place: &GroupPlace,
     visit: &mut dyn FnMut(Record<'_>),
-) -> std::result::Result<u64, Damage> {
+) -> std::result::Result<u64, DamagedBytes> {
     let block_bytes = place.block_bytes;
     let fill = crate::format::SegmentFill::Growing;
     let header = SegmentHeader {
@@ -149,7 +149,7 @@ pub fn decode_group(
     };
     let (seed, database_seed) = (header.seed(), place.database_id.seed());
     let Some(group) = GroupHeader::decode(bytes, seed, place.seq, place.offset) else { return Ok(0) };
-    let damage = |code, at: u64, first: Zxid, last: Zxid| Damage {
+    let damage = |code, at: u64, first: Zxid, last: Zxid| DamagedBytes {
         file: "(bytes)".to_owned(),
         code,
         offset: place.offset + at,

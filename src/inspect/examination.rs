@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use super::state::{LogState, read_state};
 use super::tally::Tally;
-use super::walk::{Step, Until, Walk};
-use super::{Damage, ManifestState, Progress, SegmentInfo, SegmentState, Verdict};
-use crate::base::{Error, Result, Zxid, limits};
+use super::{DamagedBytes, ManifestState, Note, Progress, SegmentInfo, SegmentState, Verdict};
+use crate::base::{Error, Result, Zxid, counted, limits};
 use crate::format::{Name, SegmentHeader, segment_name};
-use crate::io::{Disk, File};
+use crate::io::{DirEntry, Disk, File};
 use crate::log::directory::open_segment;
+use crate::log::walk::{Step, Until, Walk};
 
 /// A whole directory, read from end to end and judged.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct Examination {
     pub segments: Vec<SegmentInfo>,
     /// Other files of the log: the lock, the reserve, damaged manifests that were kept, temporary files.
     pub other_files: Vec<(String, u64)>,
+    /// What is odd and takes nothing from the log.
+    pub notes: Vec<Note>,
     /// Names that are not the log's. Never read, never changed.
     pub foreign: Vec<String>,
 }
@@ -32,7 +34,7 @@ impl Examination {
     }
 
     /// All damage of the log, by file.
-    pub fn damages(&self) -> impl Iterator<Item = &Damage> {
+    pub fn damages(&self) -> impl Iterator<Item = &DamagedBytes> {
         self.log().flat_map(|s| &s.damages)
     }
 
@@ -55,10 +57,10 @@ impl Examination {
             progress(Progress { done_bytes: done_bytes.min(total_bytes), total_bytes });
         };
         let state = read_state(disk, &mut read)?;
-        let mut segments = Vec::new();
+        let (mut segments, mut notes) = (Vec::new(), Vec::new());
         for entry in &state.entries {
             let info = match Name::parse(&entry.name) {
-                Name::Segment(seq) | Name::Aside(seq) => examine(disk, &state, &entry.name, seq)?,
+                Name::Segment(seq) | Name::Aside(seq) => examine(disk, &state, entry, seq, &mut notes)?,
                 _ => continue,
             };
             read(entry.len);
@@ -69,6 +71,7 @@ impl Examination {
         });
         Ok(Examination {
             other_files: other.map(|e| (e.name.clone(), e.len)).collect(),
+            notes,
             foreign: state.survey.foreign.clone(),
             manifest: state.manifest,
             verdict: state.verdict,
@@ -82,20 +85,34 @@ fn is_segment(name: &str) -> bool {
 }
 
 /// Reads one file; none if it is gone by now.
-fn examine(disk: &Arc<dyn Disk>, state: &LogState, name: &str, seq: u64) -> Result<Option<SegmentInfo>> {
+fn examine(
+    disk: &Arc<dyn Disk>,
+    state: &LogState,
+    entry: &DirEntry,
+    seq: u64,
+    notes: &mut Vec<Note>,
+) -> Result<Option<SegmentInfo>> {
+    let name = entry.name.as_str();
     let file = match open_segment(disk.as_ref(), name) {
         Ok(file) => file,
         Err(error) if error.code() == "segment_missing" => return Ok(None),
         Err(error) if error.code() == "not_a_file" => {
-            let info = SegmentInfo::new(name.to_owned(), seq, SegmentState::Damaged, 0);
-            return Ok(Some(info.with_header(&Err(error))));
+            let aside = name != segment_name(seq);
+            let state = if aside { SegmentState::Aside } else { SegmentState::Damaged };
+            if aside {
+                let message = "no regular file, under the name of a segment that was moved aside; left alone";
+                let (file, code) = (name.to_owned(), error.code());
+                notes.push(Note { file, code, offset: 0, bytes: 0, message: message.into() });
+            }
+            return Ok(Some(SegmentInfo::new(name.to_owned(), seq, state, 0).with_header(&Err(error))));
         }
         Err(error) => return Err(error),
     };
     let len = file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(name))?;
     let header = read_header(file.as_ref(), state, seq)?;
-    let mut info =
-        SegmentInfo::new(name.to_owned(), seq, classify(state, name, seq), len).with_header(&header);
+    let info = SegmentInfo::new(name.to_owned(), seq, classify(state, name, seq), len.max(entry.len));
+    let mut info = info.with_header(&header);
+    notes.extend(stale(state, &info, header.as_ref().err()));
     let Ok(header) = header else { return Ok(Some(info)) };
     let named = name == segment_name(seq);
     let cut = state.effective.as_ref().and_then(|m| m.cut_of(seq)).filter(|_| named);
@@ -103,6 +120,8 @@ fn examine(disk: &Arc<dyn Disk>, state: &LogState, name: &str, seq: u64) -> Resu
         zxid: cut.map(|c| c.last_zxid),
         offset: state.log_end().filter(|(end, _)| named && *end == seq).map(|(_, offset)| offset),
     };
+    // What stands behind an early end may be groups that count no more.
+    let early = until.zxid.is_some() || until.offset.is_some();
     let before = state.judged.as_ref().and_then(|j| j.segments.iter().find(|s| s.header.seq == seq));
     let before = before.filter(|_| named).map(|s| s.floor_zxid);
     let mut walk = Walk::new(file, header, before, until)?;
@@ -125,7 +144,41 @@ fn examine(disk: &Arc<dyn Disk>, state: &LogState, name: &str, seq: u64) -> Resu
     if info.state.is_in_log() && tally.damages_count > 0 {
         info.state = SegmentState::Damaged;
     }
+    let walked = if early || tally.damages_count > 0 { len } else { walk.offset };
+    notes.extend(overlong(&info, header.capacity.max(walked), len));
     Ok(Some(info.with_tally(tally, end_offset)))
+}
+
+/// What a file is that has a segment's name, holds something, and is no part of the log.
+fn stale(state: &LogState, info: &SegmentInfo, error: Option<&Error>) -> Option<Note> {
+    if info.state != SegmentState::Stale {
+        return None;
+    }
+    let purged = state.effective.as_ref().is_some_and(|m| info.seq < m.first_seq);
+    let (place, fate) = match (purged, error) {
+        (true, None) => ("was purged", "opening removes it"),
+        (true, Some(_)) => ("has the name of one that was purged", "opening leaves it alone"),
+        (false, _) => ("stands behind the end", "opening moves it aside"),
+    };
+    let what = error.map_or(String::new(), |error| format!(" ({})", error.message()));
+    Some(Note {
+        file: info.file.clone(),
+        code: error.map_or("segment_stale", Error::code),
+        offset: 0,
+        bytes: info.file_bytes,
+        message: format!("no part of the log: it {place}{what}; {fate}"),
+    })
+}
+
+/// What a file has from `offset` on, where no group can have reached. Behind `data_end` it is a hole.
+fn overlong(info: &SegmentInfo, offset: u64, data_end: u64) -> Option<Note> {
+    let bytes = info.file_bytes.checked_sub(offset).filter(|bytes| *bytes > 0)?;
+    let hole = if data_end <= offset { "all of them a hole" } else { "not all of them a hole" };
+    let message = format!(
+        "{} behind the end that the segment was made with, {hole}; no part of the log, and left alone",
+        counted(bytes, "byte")
+    );
+    Some(Note { file: info.file.clone(), code: "segment_overlong", offset, bytes, message })
 }
 
 /// A segment's header page, checked against the log's identity where that is known.

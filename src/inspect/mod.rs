@@ -21,30 +21,31 @@
 //! ```
 
 mod bytes;
-mod damage;
 mod directory;
 mod examination;
 mod manifest;
 mod memory_file;
+mod note;
 mod segment;
 mod selection;
 mod state;
 mod stream;
 mod tally;
 mod verdict;
-mod walk;
 
 pub use bytes::{
     GroupPlace, SegmentBytes, SegmentScanned, decode_group, decode_manifest, segment_from_bytes,
 };
-pub use damage::Damage;
 pub use directory::{Directory, Progress};
 pub use examination::Examination;
 pub use manifest::{CutInfo, ManifestInfo, ManifestState};
+pub use note::Note;
 pub use segment::{SegmentInfo, SegmentState};
 pub use selection::Selection;
 pub use stream::{FoundRecord, Item, RecordStream};
 pub use verdict::Verdict;
+
+pub use crate::log::DamagedBytes;
 
 #[cfg(test)]
 mod tests;

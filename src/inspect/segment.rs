@@ -1,4 +1,4 @@
-use super::Damage;
+use super::DamagedBytes;
 use super::tally::Tally;
 use crate::base::{Epoch, Error, Zxid};
 use crate::format::{SegmentFill, SegmentHeader};
@@ -85,7 +85,7 @@ pub struct SegmentInfo {
     /// The oldest and the newest epoch of its records.
     pub epochs: Option<(Epoch, Epoch)>,
     /// What is damaged in it; at most the first thousand places.
-    pub damages: Vec<Damage>,
+    pub damages: Vec<DamagedBytes>,
     /// How many places are damaged.
     pub damages_count: u64,
 }
@@ -124,7 +124,7 @@ impl SegmentInfo {
             }
             Err(error) => {
                 self.damages_count += 1;
-                self.damages.push(Damage {
+                self.damages.push(DamagedBytes {
                     file: self.file.clone(),
                     code: error.code(),
                     offset: 0,

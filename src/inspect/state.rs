@@ -128,6 +128,7 @@ fn without_manifest(disk: &Arc<dyn Disk>) -> Result<Verdict> {
 
 fn verdict_of(judged: &Judgement) -> Verdict {
     match judged.ending {
+        _ if judged.is_clean() => Verdict::Clean,
         Ending::InPlace => Verdict::Clean,
         Ending::Cut { torn_bytes: 0, later: false, .. } => Verdict::Unclean,
         Ending::Cut { seq, offset, torn_bytes, .. } => {

@@ -2,10 +2,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use super::damage::Damage;
 use super::state::{read_manifest_state, read_state};
-use super::walk::{Step, Until, Walk, after};
-use super::{Progress, Selection, Verdict};
+use super::{DamagedBytes, Progress, Selection, Verdict};
 use crate::base::{Epoch, Error, Result, Zxid, limits};
 use crate::format::{
     DatabaseId, GROUP_HEADER_BYTES, GroupHeader, MANIFEST_NAME, Manifest, Name, SegmentHeader, segment_name,
@@ -13,6 +11,7 @@ use crate::format::{
 use crate::io::{Disk, File};
 use crate::log::directory::open_segment;
 use crate::log::read::{Records, check_owner};
+use crate::log::walk::{Step, Until, Walk, after};
 
 /// What a [`RecordStream`] comes upon.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,7 +19,7 @@ pub enum Item<'a> {
     /// A record that was verified.
     Record(FoundRecord<'a>),
     /// Bytes of the log that are damaged; the stream goes on behind them.
-    Damage(Damage),
+    Damage(DamagedBytes),
 }
 
 /// A record, and where it stands.
@@ -73,7 +72,7 @@ pub struct RecordStream {
     /// The last record of what was read, where it is known.
     last: Option<Zxid>,
     /// What is wrong with the manifest, to be told first.
-    pending: Option<Damage>,
+    pending: Option<DamagedBytes>,
     /// Whether damage was looked at with the whole log in view: it tells damage from a torn end.
     judged: bool,
     over: bool,
@@ -136,7 +135,7 @@ impl RecordStream {
             let state = read_state(&self.disk, &mut |_| {})?;
             self.judged = true;
             if let Verdict::Refused(error) = &state.verdict {
-                self.pending = Some(Damage {
+                self.pending = Some(DamagedBytes {
                     file: error.at().file.clone().unwrap_or_else(|| MANIFEST_NAME.into()),
                     code: error.code(),
                     offset: 0,
@@ -228,7 +227,7 @@ impl RecordStream {
     }
 
     /// Goes on to the next group, or tells of damage on the way.
-    fn advance(&mut self) -> Result<Option<Damage>> {
+    fn advance(&mut self) -> Result<Option<DamagedBytes>> {
         let Some(walk) = self.walk.as_mut() else { return self.enter() };
         let (offset, last) = (walk.offset, walk.last);
         match walk.step()? {
@@ -258,7 +257,7 @@ impl RecordStream {
     }
 
     /// Enters the next segment.
-    fn enter(&mut self) -> Result<Option<Damage>> {
+    fn enter(&mut self) -> Result<Option<DamagedBytes>> {
         let Some(planned) = self.planned.pop_front() else { return Ok(self.finish()) };
         let gap = matches!((self.last, planned.floor), (Some(last), Some(floor)) if last != floor);
         if (gap || planned.head.is_err()) && !self.judged {
@@ -275,7 +274,14 @@ impl RecordStream {
                 let last_zxid = next.filter(|_| first_zxid.is_some());
                 self.last = next;
                 let (file, code) = (planned.name, error.code());
-                return Ok(Some(Damage { file, code, offset: 0, end_offset: None, first_zxid, last_zxid }));
+                return Ok(Some(DamagedBytes {
+                    file,
+                    code,
+                    offset: 0,
+                    end_offset: None,
+                    first_zxid,
+                    last_zxid,
+                }));
             }
         };
         let file = open_segment(self.disk.as_ref(), &planned.name)?;
@@ -286,14 +292,14 @@ impl RecordStream {
     }
 
     /// Behind the last segment: whether the manifest knows of more than there was.
-    fn finish(&mut self) -> Option<Damage> {
+    fn finish(&mut self) -> Option<DamagedBytes> {
         self.over = true;
         let durable = self.manifest.as_ref().map(|m| m.durable_zxid)?;
         let last = self.last.filter(|last| *last < durable && self.selection.to > *last)?;
         if self.selection.file.is_some() {
             return None;
         }
-        Some(Damage {
+        Some(DamagedBytes {
             file: self.name.clone(),
             code: "log_damaged",
             offset: 0,

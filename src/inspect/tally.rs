@@ -1,4 +1,4 @@
-use super::Damage;
+use super::DamagedBytes;
 use crate::base::{Epoch, Zxid};
 use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind};
 use crate::log::read::Records;
@@ -20,7 +20,7 @@ pub(super) struct Tally {
     pub(super) padding_bytes: u64,
     pub(super) time_ms: Option<(i64, i64)>,
     pub(super) epoch: Option<(Epoch, Epoch)>,
-    pub(super) damages: Vec<Damage>,
+    pub(super) damages: Vec<DamagedBytes>,
     pub(super) damages_count: u64,
 }
 
@@ -44,7 +44,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn damage(&mut self, damage: Damage) {
+    pub(super) fn damage(&mut self, damage: DamagedBytes) {
         self.damages_count += 1;
         if self.damages.len() < DAMAGES_MAX {
             self.damages.push(damage);

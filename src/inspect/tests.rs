@@ -20,7 +20,7 @@ fn first_segment(disk: &SimDisk) -> Vec<u8> {
 }
 
 /// Counters of the records, and the damages.
-fn read(segment: &mut SegmentBytes) -> (Vec<u32>, Vec<Damage>) {
+fn read(segment: &mut SegmentBytes) -> (Vec<u32>, Vec<DamagedBytes>) {
     let (mut counters, mut damages) = (Vec::new(), Vec::new());
     while let Some(item) = segment.next_item().unwrap() {
         match item {

@@ -6,7 +6,7 @@ use crate::base::Error;
 pub enum Verdict {
     /// There is no log here: opening would create one.
     NoLog,
-    /// It was closed cleanly.
+    /// It was closed cleanly, or cut off and not opened since.
     Clean,
     /// It is open elsewhere, or was not closed cleanly; nothing stands behind its last whole group.
     Unclean,

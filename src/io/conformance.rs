@@ -1,21 +1,17 @@
 //! One suite for every disk: what the log relies on, as tests. A new backend adds one `suite!` line.
 
+mod fixture;
+
 use std::io::ErrorKind;
-use std::os::unix::fs::symlink;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::Random;
 
-use super::{Backend, BackendChoice, Buffer, Disk, Durability, EntryKind, File, OpenMode, WriteOp, open_dir};
-
-/// A disk to test, and its directory where it is a real one.
-struct Fixture {
-    disk: Arc<dyn Disk>,
-    path: Option<PathBuf>,
-    _guard: Option<tempfile::TempDir>,
-}
+use self::fixture::{Fixture, real, simulated};
+use super::{
+    Backend, BackendChoice, Buffer, Durability, EntryKind, File, OpenMode, Queue, WriteOp, open_dir,
+};
 
 macro_rules! suite {
     ($backend:ident, $open:expr) => {
@@ -27,7 +23,8 @@ macro_rules! suite {
                 queue_takes_all_it_promises queue_carries_large_buffers dropping_a_queue_drains_it
                 a_file_may_be_dropped_while_it_is_written queue_is_full_with_a_panic
                 a_queue_moves_between_threads a_failed_write_names_its_errno locked_twice_tells_the_owner
-                locks_are_released_on_drop rename_replaces removed_is_gone lengths_and_room directory_syncs
+                locks_are_released_on_drop rename_replaces removed_is_gone lengths_and_room behind_the_data_are_zeros
+                directory_syncs
             }
         }
     };
@@ -45,20 +42,9 @@ macro_rules! suite {
 
 suite!(threads, super::real(super::BackendChoice::Threads));
 suite!(uring, super::real(super::BackendChoice::IoUring));
-// The simulated disk joins here: `suite!(simulated, ...)` with `path: None`.
-
-/// A fresh directory of the real file system; none where the kernel refuses io_uring.
-fn real(choice: BackendChoice) -> Option<Fixture> {
-    let guard = tempfile::tempdir().unwrap();
-    match open_dir(guard.path(), choice) {
-        Ok(disk) => Some(Fixture { disk, path: Some(guard.path().to_owned()), _guard: Some(guard) }),
-        Err(error) if error.kind() == ErrorKind::Unsupported => {
-            println!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
+suite!(simulated, super::simulated(Some(512)));
+suite!(simulated_with_large_blocks, super::simulated(Some(4096)));
+suite!(simulated_without_direct_writes, super::simulated(None));
 
 const CREATE: OpenMode = OpenMode::CreateNew { direct: false };
 const ALL_DURABILITIES: [Durability; 3] = [Durability::Dsync, Durability::ThenSync, Durability::None];
@@ -114,32 +100,22 @@ fn list_tells_kinds_and_lengths(f: &Fixture) {
     f.disk.open("a", CREATE).unwrap().write_all_at(0, b"abc").unwrap();
     f.disk.open("b", CREATE).unwrap();
     let mut expected = vec![("a".to_owned(), EntryKind::File, 3), ("b".to_owned(), EntryKind::File, 0)];
-    if let Some(path) = &f.path {
-        std::fs::create_dir(path.join("directory")).unwrap();
-        symlink("a", path.join("link")).unwrap();
-        expected.push(("directory".to_owned(), EntryKind::Other, 0));
-        expected.push(("link".to_owned(), EntryKind::Other, 0));
+    for name in f.behind.put_others() {
+        expected.push((name.to_owned(), EntryKind::Other, 0));
     }
     let mut found: Vec<_> = f.disk.list().unwrap().into_iter().map(|e| (e.name, e.kind, e.len)).collect();
     for (_, _, len) in found.iter_mut().filter(|(_, kind, _)| *kind == EntryKind::Other) {
         *len = 0; // means nothing there
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
+    expected.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(found, expected);
 }
 
 /// HZ-08: neither followed nor waited for.
 fn what_is_no_regular_file_is_refused_at_once(f: &Fixture) {
-    let Some(path) = &f.path else { return };
-    std::fs::write(path.join("a"), b"abc").unwrap();
-    symlink("a", path.join("link")).unwrap();
-    symlink("nowhere", path.join("dangling")).unwrap();
-    std::fs::create_dir(path.join("directory")).unwrap();
-    let dir = rustix::fs::open(path, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
-    let mode = rustix::fs::Mode::RWXU;
-    rustix::fs::mknodat(&dir, "pipe", rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    let _socket = std::os::unix::net::UnixListener::bind(path.join("socket")).unwrap();
-    for name in ["link", "dangling", "directory", "pipe", "socket"] {
+    f.behind.put_file("a", b"abc");
+    for name in f.behind.put_others() {
         for mode in [OpenMode::Read, OpenMode::Write { direct: false }, OpenMode::Write { direct: true }] {
             let error = f.disk.open(name, mode).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name} {mode:?} {error}");
@@ -147,7 +123,8 @@ fn what_is_no_regular_file_is_refused_at_once(f: &Fixture) {
         assert_eq!(f.disk.open(name, CREATE).unwrap_err().kind(), ErrorKind::AlreadyExists, "{name}");
         assert_eq!(f.disk.lock(name).unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
     }
-    assert!(!path.join("nowhere").exists());
+    assert_eq!(f.behind.bytes("nowhere"), None, "a dangling link was followed");
+    assert_eq!(f.behind.bytes("a").unwrap(), b"abc");
 }
 
 fn absent_files_are_not_found(f: &Fixture) {
@@ -214,36 +191,52 @@ fn what_was_written_is_read_back_at_any_range(f: &Fixture) {
             assert!(buf == expected[offset..offset + len], "{direct} {offset} {len}");
         }
         assert!(read_all(&*f.disk.open(&name, OpenMode::Read).unwrap()) == expected, "{direct}");
+        f.disk.sync_dir().unwrap();
+        assert!(f.behind.durable_bytes(&name).unwrap() == expected, "{direct}");
     }
 }
 
 fn queue_answers_each_write_once(f: &Fixture) {
     for direct in [false, true] {
         for durability in ALL_DURABILITIES {
-            let name = format!("{direct}-{durability:?}");
-            let file = f.disk.open(&name, OpenMode::CreateNew { direct }).unwrap();
-            let mut queue = f.disk.queue().unwrap();
-            let mut expected = vec![0; 8 * 4096];
-            for round in 0..4 {
-                let mut tags = Vec::new();
-                for tag in [round * 2, round * 2 + 1] {
-                    let (offset, bytes) = (4096 * tag, pattern(tag, 4096));
-                    queue.submit(write_op(tag, &file, offset, &bytes, durability));
-                    expected[usize::try_from(offset).unwrap()..][..4096].copy_from_slice(&bytes);
-                    tags.push(tag);
-                }
-                assert_eq!(queue.under_way(), 2);
-                for _ in 0..2 {
-                    let completion = queue.wait();
-                    completion.result.unwrap();
-                    assert!(completion.buffer.as_slice() == pattern(completion.tag, 4096));
-                    tags.retain(|tag| *tag != completion.tag);
-                }
-                assert_eq!((tags, queue.under_way()), (vec![], 0));
+            for waiting in [false, true] {
+                let name = format!("{direct}-{durability:?}-{waiting}");
+                let file = f.disk.open(&name, OpenMode::CreateNew { direct }).unwrap();
+                f.disk.sync_dir().unwrap();
+                let queue = if waiting { f.disk.waiting_queue() } else { f.disk.queue() };
+                write_in_pairs(f, &file, queue.unwrap(), durability);
             }
-            assert!(read_all(&*file) == expected, "{name}");
         }
     }
+}
+
+fn write_in_pairs(f: &Fixture, file: &Arc<dyn File>, mut queue: Box<dyn Queue>, durability: Durability) {
+    let mut expected = vec![0; 8 * 4096];
+    let place = |tag: u64| usize::try_from(4096 * tag).unwrap()..usize::try_from(4096 * (tag + 1)).unwrap();
+    for round in 0..4 {
+        let mut tags = Vec::new();
+        for tag in [round * 2, round * 2 + 1] {
+            let bytes = pattern(tag, 4096);
+            queue.submit(write_op(tag, file, 4096 * tag, &bytes, durability));
+            expected[place(tag)].copy_from_slice(&bytes);
+            tags.push(tag);
+        }
+        assert_eq!(queue.under_way(), 2);
+        for _ in 0..2 {
+            let completion = queue.wait();
+            completion.result.unwrap();
+            let bytes = pattern(completion.tag, 4096);
+            assert!(completion.buffer.as_slice() == bytes);
+            if durability != Durability::None {
+                let durable = f.behind.durable_bytes(file.name()).unwrap();
+                assert!(durable.get(place(completion.tag)) == Some(&bytes[..]), "{}", file.name());
+            }
+            tags.retain(|tag| *tag != completion.tag);
+        }
+        assert_eq!((tags, queue.under_way()), (vec![], 0));
+    }
+    assert!(read_all(&**file) == expected, "{}", file.name());
+    assert!(f.behind.bytes(file.name()).unwrap() == expected, "{}", file.name());
 }
 
 fn queue_takes_all_it_promises(f: &Fixture) {
@@ -339,9 +332,6 @@ fn a_queue_moves_between_threads(f: &Fixture) {
 }
 
 fn a_failed_write_names_its_errno(f: &Fixture) {
-    if f.path.is_none() {
-        return; // the simulated disk has its own tests of faults
-    }
     f.disk.open("a", CREATE).unwrap();
     let read_only = f.disk.open("a", OpenMode::Read).unwrap();
     let mut queue = f.disk.queue().unwrap();
@@ -358,19 +348,12 @@ fn locked_twice_tells_the_owner(f: &Fixture) {
     let held = f.disk.lock("LOCK").unwrap();
     let error = f.disk.lock("LOCK").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
-    if let Some(path) = &f.path {
-        let pid = std::process::id().to_string();
-        assert!(error.to_string().contains(&pid), "{error}");
-        // LK-01: through another handle, a linked path, and a hard link of the lock file.
-        let choice = BackendChoice::Threads;
-        let other = tempfile::tempdir().unwrap();
-        symlink(path, other.path().join("linked")).unwrap();
-        std::fs::hard_link(path.join("LOCK"), path.join("hard")).unwrap();
-        assert_eq!(open_dir(path, choice).unwrap().lock("LOCK").unwrap_err().kind(), ErrorKind::WouldBlock);
-        assert_eq!(f.disk.lock("hard").unwrap_err().kind(), ErrorKind::WouldBlock);
-        let linked = open_dir(&other.path().join("linked"), choice).unwrap();
-        assert_eq!(linked.lock("LOCK").unwrap_err().kind(), ErrorKind::WouldBlock);
-        assert_eq!(std::fs::read_to_string(path.join("LOCK")).unwrap().trim(), pid);
+    f.behind.check_owner("LOCK", &error);
+    // LK-01
+    for (disk, name) in f.behind.other_ways_to("LOCK") {
+        for disk in [&disk, &f.disk] {
+            assert_eq!(disk.lock(&name).unwrap_err().kind(), ErrorKind::WouldBlock, "{name}");
+        }
     }
     drop(held);
     f.disk.lock("LOCK").unwrap();
@@ -429,16 +412,35 @@ fn lengths_and_room(f: &Fixture) {
         let mut expected = vec![0; 9000];
         expected[4096..5000].copy_from_slice(&pattern(1, 4096)[..904]);
         assert!(read_all(&*file) == expected, "{direct}");
+        f.disk.sync_dir().unwrap();
+        assert!(f.behind.durable_bytes(file.name()).unwrap() == expected, "{direct}");
     }
 }
 
+fn behind_the_data_are_zeros(f: &Fixture) {
+    let file = f.disk.open("a", OpenMode::CreateNew { direct: false }).unwrap();
+    assert_eq!(file.data_end().unwrap(), 0);
+    file.write_all_at(0, b"first").unwrap();
+    assert_eq!(file.data_end().unwrap(), 5, "no hole");
+    file.write_all_at(1 << 20, b"second").unwrap();
+    assert_eq!(file.data_end().unwrap(), (1 << 20) + 6, "a hole before data is none at the end");
+    file.set_len(8 << 20).unwrap();
+    let end = file.data_end().unwrap();
+    assert!(((1 << 20) + 6..=8 << 20).contains(&end), "{end}");
+    assert!(read_all(file.as_ref())[usize::try_from(end).unwrap()..].iter().all(|byte| *byte == 0));
+}
+
 fn directory_syncs(f: &Fixture) {
+    let durable = |name| f.behind.durable_bytes(name).is_some();
     f.disk.open("a", CREATE).unwrap();
     f.disk.sync_dir().unwrap();
+    assert!(durable("a"));
     f.disk.rename("a", "b").unwrap();
     f.disk.sync_dir().unwrap();
+    assert!(durable("b") && !durable("a"));
     f.disk.remove("b").unwrap();
     f.disk.sync_dir().unwrap();
+    assert!(!durable("b"));
     assert_eq!(f.disk.list().unwrap(), []);
 }
 

@@ -167,6 +167,16 @@ pub(crate) trait File: Any + Send + Sync + fmt::Debug {
     /// 1 for a buffered file.
     fn align_bytes(&self) -> u64;
     fn len(&self) -> io::Result<u64>;
+    /// Where the hole begins in which the file ends, as far as the system tells holes; else its length. What is
+    /// behind it reads as zeros.
+    fn data_end(&self) -> io::Result<u64> {
+        self.len()
+    }
+    /// Where the next bytes at or behind `from` are that are in no hole, as far as the system tells holes: `from`
+    /// itself where it does not, and the length if there are none.
+    fn next_data(&self, from: u64) -> io::Result<u64> {
+        Ok(from)
+    }
     /// Fills `buf` from `offset` as far as the file reaches; the count is short only at its end.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
     /// Writes all of `buf`. Durable only after [`sync`](File::sync).

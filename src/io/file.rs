@@ -91,6 +91,41 @@ impl File for KernelFile {
         u64::try_from(stat.st_size).map_err(io::Error::other)
     }
 
+    #[cfg(target_os = "linux")]
+    fn data_end(&self) -> io::Result<u64> {
+        let stat = fs::fstat(&self.fd)?;
+        let len = u64::try_from(stat.st_size).map_err(io::Error::other)?;
+        // Nearly all files have blocks for all of their bytes, and no hole.
+        let blocks = u64::try_from(stat.st_blocks).map_err(io::Error::other)?;
+        if blocks.saturating_mul(512) >= len {
+            return Ok(len);
+        }
+        let mut end = 0;
+        while end < len {
+            // This moves the file's position, which nothing depends on.
+            let seek = |from| retry_on_intr(|| fs::seek(&self.fd, from));
+            match seek(fs::SeekFrom::Data(end)).and_then(|data| seek(fs::SeekFrom::Hole(data))) {
+                Ok(hole) => end = hole,
+                Err(Errno::NXIO) => return Ok(end),
+                // This file system does not tell.
+                Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(len),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(len)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn next_data(&self, from: u64) -> io::Result<u64> {
+        match retry_on_intr(|| fs::seek(&self.fd, fs::SeekFrom::Data(from))) {
+            Ok(data) => Ok(data),
+            Err(Errno::NXIO) => self.len(),
+            // This file system does not tell.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(from),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         if self.aligned(offset, buf) {
             self.read_aligned(offset, buf)

@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use crate::base::{Error, ErrorKind, Result, limits};
 use crate::format::{MANIFEST_NAME, MANIFEST_TEMP_NAME, Manifest, RESERVE_NAME, segment_name};
 use crate::io::{Disk, File, OpenMode};
+use crate::log::segment_file::without_hole;
 
 /// The directory of a log: its manifest, and the one way to change it.
 #[derive(Debug)]
@@ -127,9 +128,9 @@ pub(crate) fn sync_segment(disk: &dyn Disk, seq: u64) -> Result<()> {
     file.sync().map_err(wrap)
 }
 
-/// Opens an existing segment for reading.
+/// Opens an existing segment for reading. A hole that the file was stretched by is left out.
 pub(crate) fn open_segment(disk: &dyn Disk, name: &str) -> Result<Arc<dyn File>> {
-    disk.open(name, OpenMode::Read).map_err(|e| match e.kind() {
+    disk.open(name, OpenMode::Read).and_then(without_hole).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => {
             Error::corrupt("segment_missing", "the segment is missing").in_file(name)
         }

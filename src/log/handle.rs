@@ -139,6 +139,19 @@ pub(crate) fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Lock>> {
     })
 }
 
+/// Takes the directory for a change that may be refused. A refused one leaves nothing behind, and no lock file
+/// either: where there is none yet, nobody has the log open, and `rehearse` tells whether it will be refused.
+pub(crate) fn take_lock_unless(
+    disk: &dyn Disk,
+    rehearse: impl FnOnce() -> Result<()>,
+) -> Result<Box<dyn Lock>> {
+    let entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
+    if !entries.iter().any(|entry| entry.name == LOCK_NAME) {
+        rehearse()?;
+    }
+    take_lock(disk)
+}
+
 /// Everything between the lock and the threads: the part that the simulator runs as well.
 pub(crate) fn open_locked(
     disk: &Arc<dyn Disk>,

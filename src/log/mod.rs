@@ -3,6 +3,7 @@
 //! Payloads are opaque: nothing here knows of trees or transactions.
 
 mod commit;
+mod damaged_bytes;
 pub(crate) mod directory;
 mod engine;
 mod handle;
@@ -11,6 +12,7 @@ mod prepare;
 pub(crate) mod read;
 pub(crate) mod recover;
 pub(crate) mod retain;
+mod segment_file;
 mod segments;
 #[cfg(test)]
 mod simulation;
@@ -19,14 +21,18 @@ mod ticket;
 mod view;
 mod view_reader;
 mod waiting;
+pub(crate) mod walk;
 mod watermark;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
 
+pub use damaged_bytes::DamagedBytes;
 pub use handle::Log;
 pub use options::{Gather, GroupPolicy, LogOptions};
-pub use read::{Damage, LogReader, Record};
+// Two types tell of damage: this one names records to ask a peer for, the other one bytes of a file.
+pub use read::Damage as DamagedRecords;
+pub use read::{LogReader, Record};
 pub use recover::{CutReport, RecoveryReport, TailState};
 #[cfg(any(test, feature = "sim"))]
 pub use retain::repair_record_sim;

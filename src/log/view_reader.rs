@@ -6,7 +6,7 @@ use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind, segment_name};
 use crate::io::{Disk, File};
 use crate::log::commit::RetiredSegment;
 use crate::log::directory::{open_segment, read_manifest};
-use crate::log::read::{Record, Records, Window, not_in_log, verify_group};
+use crate::log::read::{Cursor, Record, Window, not_in_log, verify_group};
 use crate::log::recover::Judgement;
 
 /// Reads the records of a [`LogView`](crate::LogView), in order, to its end.
@@ -24,16 +24,8 @@ pub struct ViewReader {
     last: Zxid,
     /// The last record of the last group that was read, or before the segment.
     chain: Option<Zxid>,
-    group: Option<(GroupHeader, Records)>,
-}
-
-/// Where a record stands in its file.
-struct Found {
-    offset: u64,
-    bytes: usize,
-    header: GroupHeader,
-    zxid: Zxid,
-    time_ms: i64,
+    /// Where in the group that was read last; its bytes are held in the window.
+    cursor: Option<Cursor>,
 }
 
 impl ViewReader {
@@ -51,7 +43,7 @@ impl ViewReader {
             offset: 0,
             last: after,
             chain: None,
-            group: None,
+            cursor: None,
         };
         reader.enter(at);
         Ok(reader)
@@ -78,42 +70,21 @@ impl ViewReader {
     /// purged or cut off since.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         // Found first and borrowed afterwards: a record is handed out as a loan from the window.
-        let Some(found) = self.find()? else { return Ok(None) };
-        self.last = found.zxid;
-        let Found { offset, bytes, header, zxid, time_ms } = found;
-        let payload = self.window.held(offset, bytes);
-        Ok(Some(Record { zxid, epoch: header.epoch, time_ms, payload }))
+        loop {
+            if let Some(found) = self.cursor.as_mut().and_then(|c| c.next(&self.window, self.last)) {
+                self.last = found.zxid;
+                return Ok(Some(found.record(&self.window)));
+            }
+            self.cursor = None;
+            if !self.next_group()? {
+                return Ok(None);
+            }
+        }
     }
 
     /// The last record that was read; what a new reader would start after.
     pub fn position(&self) -> Zxid {
         self.last
-    }
-
-    fn find(&mut self) -> Result<Option<Found>> {
-        loop {
-            if let Some((header, mut records)) = self.group.take() {
-                let segment = &self.judged.segments[self.at];
-                let group = self.window.held(header.offset, group_bytes(&header, segment));
-                while let Some(record) = records.next(group).filter(|r| r.zxid <= segment.last_zxid) {
-                    if record.zxid > self.last {
-                        let at = record.payload.as_ptr() as usize - group.as_ptr() as usize;
-                        let found = Found {
-                            offset: header.offset + at as u64,
-                            bytes: record.payload.len(),
-                            header,
-                            zxid: record.zxid,
-                            time_ms: record.time_ms,
-                        };
-                        self.group = Some((header, records));
-                        return Ok(Some(found));
-                    }
-                }
-            }
-            if !self.next_group()? {
-                return Ok(None);
-            }
-        }
     }
 
     /// Goes to the next group that holds records after `last`. False: the view ends.
@@ -128,7 +99,7 @@ impl ViewReader {
             self.offset = header.offset + header.total_bytes(segment.header.block_bytes);
             self.chain = Some(header.last_zxid);
             if header.kind == GroupKind::Records && header.last_zxid > self.last {
-                self.group = Some((header, Records::of(&header, segment.header.database_id.seed())));
+                self.cursor = Some(Cursor::new(&header, segment.last_zxid));
                 return Ok(true);
             }
         }

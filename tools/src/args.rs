@@ -6,8 +6,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::time::parse_time;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 clean, 1 damaged, 2 wrong usage, 3 the disk failed or the request was refused.
-A torn end that was never acknowledged counts as clean: the next open cuts it.
+Exit codes, of every command:
+  0  the log is sound, or what was asked for was done
+  1  the log is damaged: bytes have changed, or files are missing or foreign
+  2  wrong usage
+  3  the disk failed, or the request was refused (in use, a newer version's, no log, not in the log)
+A torn end that was never acknowledged counts as sound: the next open cuts it. What was judged or done counts
+even if it cannot be printed; a listing that cannot be printed is a 3. A reader that closes the pipe is no failure.
 docs/RECOVERY.md says what to do for each code in [brackets].";
 
 /// Looks at an arborlog transaction log, verifies it, and repairs it when told to
@@ -55,6 +60,13 @@ pub(crate) enum Command {
   arborlog log truncate DIR --to 0x10000002a --yes
 Nothing is deleted: what is cut is kept under other names, or behind the end of the last file.")]
     Truncate(TruncateArguments),
+    /// Put one damaged record back from another copy of the log; without --yes, only say what would be written
+    #[command(after_help = "Examples:
+  arborlog log repair DIR --zxid 0x10000002a --from /mnt/peer/log          # look first
+  arborlog log repair DIR --zxid 0x10000002a --from /mnt/peer/log --yes
+The other directory is only read; it may be a replica's or a backup. Its bytes are taken only if they complete the
+checksums of the damaged group. `arborlog log verify DIR` names the damaged zxids. Repair one after the other.")]
+    Repair(RepairArguments),
     /// End a damaged log before its first damage; without --yes, only say what would be lost
     #[command(after_help = "Examples:
   arborlog log salvage DIR                            # look first: what would be lost
@@ -128,6 +140,22 @@ pub(crate) struct TruncateArguments {
     pub(crate) yes: bool,
 }
 
+/// What to repair, and from where
+#[derive(Args, Debug)]
+pub(crate) struct RepairArguments {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The damaged record, hexadecimal (0x...) or decimal
+    #[arg(long, value_name = "ZXID", value_parser = parse_zxid)]
+    pub(crate) zxid: Zxid,
+    /// The directory of another copy of the log
+    #[arg(long, value_name = "OTHER_DIR")]
+    pub(crate) from: PathBuf,
+    /// Do it
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
 /// How to salvage
 #[derive(Args, Debug)]
 pub(crate) struct SalvageArguments {
@@ -159,6 +187,7 @@ impl Command {
             Command::Ls(target) | Command::Verify(target) | Command::Stat(target) => target,
             Command::Dump(arguments) => &arguments.target,
             Command::Truncate(arguments) => &arguments.target,
+            Command::Repair(arguments) => &arguments.target,
             Command::Salvage(arguments) => &arguments.target,
         }
     }

@@ -1,9 +1,9 @@
 use arborlog::inspect::{Directory, FoundRecord, Item, Selection};
 use serde_json::json;
 
-use crate::Outcome;
 use crate::args::{DumpArguments, PayloadFormat};
-use crate::output::{Failure, Output, damage_object, integer, tell, zxid};
+use crate::outcome::Outcome;
+use crate::output::{Failure, Output, counted, damage_object, integer, tell, zxid};
 use crate::payload::show;
 use crate::progress::Bar;
 use crate::time::format_time;
@@ -12,7 +12,7 @@ use crate::time::format_time;
 const PROGRESS_EVERY: u64 = 4096;
 
 /// One line a record.
-pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<(), Failure> {
     let mut selection = Selection::all();
     selection = arguments.from.map_or(selection.clone(), |zxid| selection.from(zxid));
     selection = arguments.to.map_or(selection.clone(), |zxid| selection.to(zxid));
@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outc
     selection = arguments.until.map_or(selection.clone(), |time| selection.until_ms(time));
     selection = arguments.file.as_deref().map_or(selection.clone(), |name| selection.file(name));
     let mut stream = Directory::open(&arguments.target.dir)?.records(&selection)?;
-    let (mut count, mut outcome, mut bar) = (0, Outcome::Clean, Bar::new());
+    let (mut count, mut bar) = (0, Bar::new());
     while arguments.limit.is_none_or(|limit| count < limit) {
         match stream.next_item()? {
             None => break,
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outc
                 count += 1;
             }
             Some(Item::Damage(damage)) => {
-                outcome = Outcome::Damaged;
+                output.found(Outcome::of_damage(damage.code));
                 if output.json {
                     output.object(&json!({ "type": "damage", "damage": damage_object(&damage) }))?;
                 } else {
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outc
             bar.show(stream.progress());
         }
     }
-    Ok(outcome)
+    Ok(())
 }
 
 fn print(record: &FoundRecord<'_>, format: PayloadFormat, output: &mut Output) -> Result<(), Failure> {
@@ -63,11 +63,11 @@ fn print(record: &FoundRecord<'_>, format: PayloadFormat, output: &mut Output) -
         return output.object(&object);
     }
     let mut line = format!(
-        "{} epoch {} {} {} bytes {}:{}",
+        "{} epoch {} {} {} {}:{}",
         record.zxid,
         record.epoch,
         format_time(record.time_ms),
-        record.payload.len(),
+        counted(record.payload.len() as u64, "byte"),
         record.file,
         record.offset
     );

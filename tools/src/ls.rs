@@ -2,21 +2,17 @@ use arborlog::SegmentFill;
 use arborlog::inspect::{Directory, Examination, ManifestState, SegmentInfo, Verdict};
 use serde_json::{Value, json};
 
-use crate::Outcome;
 use crate::args::Target;
-use crate::output::{Failure, Output, damage_object, error_object, integer, maybe_zxid, zxid};
+use crate::outcome::Outcome;
+use crate::output::{Failure, Output, counted, damage_object, error_object, integer, maybe_zxid, zxid};
 use crate::progress::Bar;
 use crate::time::format_time;
 
 /// One line a file.
-pub(crate) fn run(target: &Target, output: &mut Output) -> Result<Outcome, Failure> {
+pub(crate) fn run(target: &Target, output: &mut Output) -> Result<(), Failure> {
     let examination = examine(target)?;
-    if output.json {
-        print_json(&examination, output)?;
-    } else {
-        print_text(&examination, output)?;
-    }
-    Ok(outcome(&examination))
+    output.found(Outcome::of_examination(&examination));
+    if output.json { print_json(&examination, output) } else { print_text(&examination, output) }
 }
 
 pub(crate) fn examine(target: &Target) -> Result<Examination, Failure> {
@@ -24,19 +20,11 @@ pub(crate) fn examine(target: &Target) -> Result<Examination, Failure> {
     Ok(Directory::open(&target.dir)?.examine(&mut |progress| bar.show(progress))?)
 }
 
-pub(crate) fn outcome(examination: &Examination) -> Outcome {
-    if examination.is_sound() { Outcome::Clean } else { Outcome::Damaged }
-}
-
 fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Failure> {
     match &examination.manifest {
         ManifestState::Present(manifest) => output.line(&format!(
-            "log.manifest  version {}, epoch {}, durable {}, {}, database {}",
-            manifest.version,
-            manifest.epoch,
-            manifest.durable_zxid,
-            if manifest.clean { "closed cleanly" } else { "open or not closed cleanly" },
-            manifest.database_id
+            "log.manifest  version {}, epoch {}, durable {}, database {}",
+            manifest.version, manifest.epoch, manifest.durable_zxid, manifest.database_id
         ))?,
         ManifestState::Unreadable(error) => output.line(&format!("log.manifest  damaged: {error}"))?,
         _ => {}
@@ -45,15 +33,26 @@ fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Fail
         output.line(&segment_line(segment))?;
     }
     for (name, bytes) in &examination.other_files {
-        output.line(&format!("{name}  {bytes} bytes"))?;
+        output.line(&format!("{name}  {}", counted(*bytes, "byte")))?;
     }
     for name in &examination.foreign {
         output.line(&format!("{}  foreign: not the log's, left alone", name.escape_debug()))?;
     }
-    match &examination.verdict {
-        Verdict::NoLog => output.line("there is no log here"),
-        Verdict::Refused(error) => output.line(&format!("opening refuses this log: {error}")),
-        _ => Ok(()),
+    output.line(&closing(&examination.verdict))
+}
+
+/// How the log was closed, or why it does not open: the one wording of all commands.
+pub(crate) fn closing(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::NoLog => "there is no log here".to_owned(),
+        Verdict::Clean => "the log was closed cleanly".to_owned(),
+        Verdict::Torn { file, offset, bytes } => format!(
+            "the newest group in {file} was torn at byte {offset} ({} behind it). It was never acknowledged as far \
+             as the log proves; the next open cuts it and keeps the bytes",
+            counted(*bytes, "byte")
+        ),
+        Verdict::Refused(error) => format!("opening refuses this log: {error}"),
+        _ => "the log is open, or was not closed cleanly; nothing is lost by it".to_owned(),
     }
 }
 
@@ -67,15 +66,15 @@ fn segment_line(segment: &SegmentInfo) -> String {
     });
     let damages = match segment.damages_count {
         0 => String::new(),
-        count => format!(", damaged in {count} places"),
+        count => format!(", damaged in {}", counted(count, "place")),
     };
     format!(
-        "{}  {:<7}{zxids} {} records, {} of {} bytes{times}{damages}",
+        "{}  {:<7}{zxids} {}, {} of {}{times}{damages}",
         segment.file,
         segment.state.as_str(),
-        segment.records,
+        counted(segment.records, "record"),
         segment.end_offset,
-        segment.file_bytes
+        counted(segment.file_bytes, "byte")
     )
 }
 

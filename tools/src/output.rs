@@ -1,17 +1,24 @@
 //! Standard output: text or JSON lines, and the one place where failures are told.
 
 use std::io::{self, BufWriter, Stdout, Write};
-use std::process::ExitCode;
 
-use arborlog::inspect::Damage;
+use arborlog::inspect::{DamagedBytes, Note};
 use arborlog::{Error, ErrorKind, Zxid};
 use serde_json::{Value, json};
+
+use crate::outcome::Outcome;
 
 /// Why a command did not come to its end.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The library refused, or the disk failed.
     Log(Error),
+    /// The tool itself could not do what was asked for.
+    Refused {
+        /// The word of `docs/RECOVERY.md`.
+        code: &'static str,
+        message: String,
+    },
     /// Standard output took no more.
     Output(io::Error),
 }
@@ -33,11 +40,34 @@ impl From<io::Error> for Failure {
 pub(crate) struct Output {
     out: BufWriter<Stdout>,
     pub(crate) json: bool,
+    outcome: Outcome,
+    /// What holds whether it can be printed or not.
+    settled: Option<&'static str>,
 }
 
 impl Output {
     pub(crate) fn new(json: bool) -> Output {
-        Output { out: BufWriter::with_capacity(64 * 1024, io::stdout()), json }
+        let out = BufWriter::with_capacity(64 * 1024, io::stdout());
+        Output { out, json, outcome: Outcome::Clean, settled: None }
+    }
+
+    /// What is known of the log by now; what is printed is what was asked for, and without it the command
+    /// has failed. The first finding counts.
+    pub(crate) fn found(&mut self, outcome: Outcome) {
+        if self.outcome == Outcome::Clean {
+            self.outcome = outcome;
+        }
+    }
+
+    /// What was done, or judged: it holds though nobody can be told, so the exit code says it then too. `what`
+    /// is told where the output cannot be.
+    pub(crate) fn settle(&mut self, outcome: Outcome, what: &'static str) {
+        (self.outcome, self.settled) = (outcome, Some(what));
+    }
+
+    /// What the process is to end with if all can be printed.
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.outcome
     }
 
     /// One line of text.
@@ -56,28 +86,36 @@ impl Output {
     }
 
     /// Tells the failure, and what the process ends with. A reader that has seen enough is no failure.
-    pub(crate) fn fail(&mut self, failure: &Failure) -> ExitCode {
+    pub(crate) fn fail(&mut self, failure: &Failure) -> Outcome {
         match failure {
-            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => self.outcome,
             Failure::Output(error) => {
-                tell(&format!("cannot write the output: {error}"));
-                ExitCode::from(3)
+                let settled = self.settled.map_or(String::new(), |what| format!("; {what}"));
+                tell(&format!("cannot write the output: {error}{settled}"));
+                if self.settled.is_some() { self.outcome } else { Outcome::Refused }
             }
             Failure::Log(error) => {
-                if self.json {
-                    let told =
-                        self.object(&json!({ "error": error_object(error) })).and_then(|()| self.flush());
-                    if told.is_err() {
-                        tell(&error.to_string());
-                    }
-                } else {
-                    if self.flush().is_err() {
-                        // Nobody reads the results any more; the error still goes to the terminal.
-                    }
-                    tell(&error.to_string());
-                }
-                exit_code(error)
+                self.tell_error(&error_object(error), &error.to_string());
+                Outcome::of_error(error)
             }
+            Failure::Refused { code, message } => {
+                self.tell_error(&json!({ "code": code, "kind": code, "message": message }), message);
+                Outcome::Refused
+            }
+        }
+    }
+
+    fn tell_error(&mut self, object: &Value, text: &str) {
+        if self.json {
+            let told = self.object(&json!({ "error": object })).and_then(|()| self.flush());
+            if told.is_err() {
+                tell(text);
+            }
+        } else {
+            if self.flush().is_err() {
+                // Nobody reads the results any more; the error still goes to the terminal.
+            }
+            tell(text);
         }
     }
 }
@@ -88,12 +126,9 @@ pub(crate) fn tell(text: &str) {
     let _ = writeln!(io::stderr(), "arborlog: {text}");
 }
 
-fn exit_code(error: &Error) -> ExitCode {
-    match error.kind() {
-        ErrorKind::Corrupt => ExitCode::from(1),
-        ErrorKind::Invalid => ExitCode::from(2),
-        _ => ExitCode::from(3),
-    }
+/// A number of things in words: `1 record`, `2 records`.
+pub(crate) fn counted(count: u64, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Integers within 2^53 are numbers, others strings: a double holds the first ones exactly.
@@ -127,7 +162,7 @@ pub(crate) fn error_object(error: &Error) -> Value {
     })
 }
 
-pub(crate) fn damage_object(damage: &Damage) -> Value {
+pub(crate) fn damage_object(damage: &DamagedBytes) -> Value {
     json!({
         "file": damage.file,
         "code": damage.code,
@@ -135,6 +170,16 @@ pub(crate) fn damage_object(damage: &Damage) -> Value {
         "end_offset": damage.end_offset.map(integer),
         "first_zxid": maybe_zxid(damage.first_zxid),
         "last_zxid": maybe_zxid(damage.last_zxid),
+    })
+}
+
+pub(crate) fn note_object(note: &Note) -> Value {
+    json!({
+        "file": note.file,
+        "code": note.code,
+        "offset": integer(note.offset),
+        "bytes": integer(note.bytes),
+        "message": note.to_string(),
     })
 }
 

@@ -1,12 +1,12 @@
 use arborlog::{Execution, Loss, ManifestRepair, Numbering, SalvageOptions, SalvageReport};
 use serde_json::{Value, json};
 
-use crate::Outcome;
 use crate::args::{NumberingArgument, SalvageArguments};
+use crate::outcome::Outcome;
 use crate::output::{Failure, Output, error_object, integer, maybe_zxid, zxid};
 
 /// Ends a damaged log before its damage, or says what would be lost.
-pub(crate) fn run(arguments: &SalvageArguments, output: &mut Output) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &SalvageArguments, output: &mut Output) -> Result<(), Failure> {
     let execution = if arguments.yes { Execution::Real } else { Execution::DryRun };
     let mut options = SalvageOptions::new().execution(execution);
     if let Some(numbering) = arguments.numbering {
@@ -19,6 +19,12 @@ pub(crate) fn run(arguments: &SalvageArguments, output: &mut Output) -> Result<O
         options = options.epoch_min(epoch);
     }
     let report = arborlog::salvage(&arguments.target.dir, &options)?;
+    match (report.is_needed(), arguments.yes) {
+        (true, true) => output.settle(Outcome::Clean, "the log was salvaged"),
+        // What is left damaged is damaged still.
+        (true, false) => output.found(Outcome::Damaged),
+        (false, _) => output.settle(Outcome::Clean, "there was nothing to salvage"),
+    }
     if output.json {
         output.object(&report_object(&report, arguments.yes))?;
     } else {
@@ -31,9 +37,7 @@ pub(crate) fn run(arguments: &SalvageArguments, output: &mut Output) -> Result<O
             output.line("nothing was changed; give --yes to do it")?;
         }
     }
-    // What is left damaged is damaged still.
-    let repaired = arguments.yes || !report.is_needed();
-    Ok(if repaired { Outcome::Clean } else { Outcome::Damaged })
+    Ok(())
 }
 
 fn report_object(report: &SalvageReport, done: bool) -> Value {

@@ -2,9 +2,9 @@ use arborlog::Zxid;
 use arborlog::inspect::Examination;
 use serde_json::json;
 
-use crate::Outcome;
 use crate::args::Target;
-use crate::ls::{examine, outcome};
+use crate::ls::examine;
+use crate::outcome::Outcome;
 use crate::output::{Failure, Output, integer, maybe_zxid};
 use crate::time::format_time;
 
@@ -57,15 +57,15 @@ fn widen<T: Ord>(range: Option<(T, T)>, with: Option<(T, T)>) -> Option<(T, T)> 
 }
 
 /// Prints the totals of a log.
-pub(crate) fn run(target: &Target, output: &mut Output) -> Result<Outcome, Failure> {
+pub(crate) fn run(target: &Target, output: &mut Output) -> Result<(), Failure> {
     let examination = examine(target)?;
+    output.found(Outcome::of_examination(&examination));
     let totals = Totals::of(&examination);
     if output.json {
-        print_json(&examination, &totals, output)?;
+        print_json(&examination, &totals, output)
     } else {
-        print_text(&examination, &totals, output)?;
+        print_text(&examination, &totals, output)
     }
-    Ok(outcome(&examination))
 }
 
 fn print_text(examination: &Examination, totals: &Totals, output: &mut Output) -> Result<(), Failure> {

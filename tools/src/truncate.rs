@@ -1,14 +1,17 @@
 use arborlog::{Execution, TruncateReport, truncate_dir};
 use serde_json::json;
 
-use crate::Outcome;
 use crate::args::TruncateArguments;
+use crate::outcome::Outcome;
 use crate::output::{Failure, Output, zxid};
 
 /// Cuts the end off a log, or says what would be cut.
-pub(crate) fn run(arguments: &TruncateArguments, output: &mut Output) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &TruncateArguments, output: &mut Output) -> Result<(), Failure> {
     let execution = if arguments.yes { Execution::Real } else { Execution::DryRun };
     let report = truncate_dir(&arguments.target.dir, arguments.to, execution)?;
+    if arguments.yes {
+        output.settle(Outcome::Clean, "the log was truncated");
+    }
     if output.json {
         output.object(&json!({
             "type": "truncation",
@@ -18,11 +21,10 @@ pub(crate) fn run(arguments: &TruncateArguments, output: &mut Output) -> Result<
             "exact": report.exact,
             "shortened": report.shortened,
             "moved_aside": report.moved_aside,
-        }))?;
+        }))
     } else {
-        print_text(arguments, &report, output)?;
+        print_text(arguments, &report, output)
     }
-    Ok(Outcome::Clean)
 }
 
 fn print_text(

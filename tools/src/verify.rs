@@ -1,27 +1,23 @@
-use arborlog::inspect::{Damage, Examination, Verdict};
+use arborlog::inspect::{DamagedBytes, Examination, Verdict};
 use serde_json::json;
 
-use crate::Outcome;
+use crate::advice::Advice;
 use crate::args::Target;
-use crate::ls::{examine, manifest_object, outcome, verdict_object};
-use crate::output::{Failure, Output, damage_object, integer};
-
-const NEXT: &str = "\
-what to do next, in this order (docs/RECOVERY.md has a paragraph for each code in brackets):
-  1. stop the server that uses this directory, and copy the directory as it is
-  2. if this log is one of a replicated set, or there is a backup: restore from it; nothing else loses nothing
-  3. if the disk or its cable is at fault, a copy read elsewhere may verify: try that
-  4. only then: `arborlog log salvage DIR` says what would be lost; with --yes the log ends before the damage";
+use crate::ls::{closing, examine, manifest_object, verdict_object};
+use crate::outcome::Outcome;
+use crate::output::{Failure, Output, counted, damage_object, integer, note_object};
 
 /// Reads every byte and says what is damaged.
-pub(crate) fn run(target: &Target, output: &mut Output) -> Result<Outcome, Failure> {
+pub(crate) fn run(target: &Target, output: &mut Output) -> Result<(), Failure> {
     let examination = examine(target)?;
-    if output.json {
-        print_json(&examination, output)?;
-    } else {
-        print_text(&examination, output)?;
-    }
-    Ok(outcome(&examination))
+    let outcome = Outcome::of_examination(&examination);
+    let word = match outcome {
+        Outcome::Clean => "nothing is damaged",
+        Outcome::Damaged => "the log is damaged",
+        _ => "opening refuses the log",
+    };
+    output.settle(outcome, word);
+    if output.json { print_json(&examination, output) } else { print_text(&examination, output) }
 }
 
 fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Failure> {
@@ -31,28 +27,31 @@ fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Fail
         }
         let more = segment.damages_count - segment.damages.len() as u64;
         if more > 0 {
-            output.line(&format!("{}: and {more} more places", segment.file))?;
+            output.line(&format!("{}: and {} more", segment.file, counted(more, "place")))?;
         }
     }
+    let closing = closing(&examination.verdict);
     match &examination.verdict {
-        Verdict::NoLog => return output.line("there is no log here: nothing to verify"),
-        Verdict::Refused(error) => output.line(&format!("opening refuses this log: {error}"))?,
-        Verdict::Torn { file, offset, bytes } => output.line(&format!(
-            "note: the newest group in {file} was torn at byte {offset} ({bytes} bytes behind it). It was never \
-             acknowledged as far as the log proves; the next open cuts it and keeps the bytes"
-        ))?,
-        Verdict::Unclean => output.line("note: the log is open, or was not closed cleanly; nothing is lost by it")?,
-        _ => {}
+        Verdict::NoLog | Verdict::Clean | Verdict::Refused(_) => output.line(&closing)?,
+        _ => output.line(&format!("note: {closing}"))?,
     }
-    if !examination.is_sound() {
-        return output.line(NEXT);
+    for note in &examination.notes {
+        output.line(&format!("note: {note}"))?;
     }
-    let records: u64 = examination.log().map(|s| s.records).sum();
-    output.line(&format!("sound: {records} records in {} segments", examination.log().count()))
+    if let Some(advice) = Advice::of(examination) {
+        return output.line(&advice.text());
+    }
+    if matches!(examination.verdict, Verdict::NoLog) {
+        return Ok(());
+    }
+    let records = examination.log().map(|s| s.records).sum();
+    let segments = examination.log().count() as u64;
+    output.line(&format!("sound: {} in {}", counted(records, "record"), counted(segments, "segment")))
 }
 
 fn print_json(examination: &Examination, output: &mut Output) -> Result<(), Failure> {
-    let damages: Vec<&Damage> = examination.damages().collect();
+    let advice = Advice::of(examination);
+    let damages: Vec<&DamagedBytes> = examination.damages().collect();
     output.object(&json!({
         "type": "verification",
         "sound": examination.is_sound(),
@@ -60,7 +59,10 @@ fn print_json(examination: &Examination, output: &mut Output) -> Result<(), Fail
         "segments": integer(examination.log().count() as u64),
         "manifest": manifest_object(&examination.manifest),
         "verdict": verdict_object(&examination.verdict),
+        "notes": examination.notes.iter().map(note_object).collect::<Vec<_>>(),
         "damages_count": integer(examination.log().map(|s| s.damages_count).sum::<u64>()),
+        "next_step": advice.as_ref().map(Advice::as_str),
+        "take_away": advice.as_ref().map_or(&[][..], Advice::files),
         "damages": damages.into_iter().map(damage_object).collect::<Vec<_>>(),
     }))
 }

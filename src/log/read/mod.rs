@@ -1,6 +1,7 @@
 //! Reading a log back: bytes of a file, groups out of bytes, records out of groups, and segments scanned whole.
 
 mod ahead;
+mod cursor;
 mod damage;
 mod each;
 mod group;
@@ -10,6 +11,7 @@ mod scan;
 mod verify;
 mod window;
 
+pub(crate) use cursor::Cursor;
 pub use damage::Damage;
 pub(crate) use damage::{payload_is_right, segment_damage};
 pub(crate) use each::each_record;

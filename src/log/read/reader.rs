@@ -2,12 +2,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Window, verify_group};
+use super::{Cursor, Window, verify_group};
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
-use crate::format::{
-    GROUP_HEADER_BYTES, GroupHeader, GroupKind, IndexEntry, RECORD_HEADER_BYTES, RecordHeader, frame_bytes,
-    segment_name,
-};
+use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind, IndexEntry, segment_name};
 use crate::io::File;
 use crate::log::directory::open_segment;
 use crate::log::engine::Shared;
@@ -55,50 +52,6 @@ pub struct LogReader {
     chain: Option<Zxid>,
     /// Where in the group that was read last; its bytes are held in the window.
     cursor: Option<Cursor>,
-}
-
-/// A place between two records of a verified group.
-#[derive(Debug)]
-struct Cursor {
-    epoch: Epoch,
-    offset: u64,
-    left: u32,
-    /// The record at which the segment ends, though the group may go on.
-    end_zxid: Zxid,
-}
-
-/// A record's coordinates.
-struct Found {
-    zxid: Zxid,
-    epoch: Epoch,
-    time_ms: i64,
-    payload_offset: u64,
-    payload_bytes: usize,
-}
-
-impl Cursor {
-    fn new(group: &GroupHeader, end_zxid: Zxid) -> Cursor {
-        let offset = group.offset + GROUP_HEADER_BYTES as u64;
-        Cursor { epoch: group.epoch, offset, left: group.record_count, end_zxid }
-    }
-
-    /// The next record after `last`.
-    fn next(&mut self, window: &Window, last: Zxid) -> Option<Found> {
-        while self.left > 0 {
-            let header = RecordHeader::of_verified(window.held(self.offset, RECORD_HEADER_BYTES));
-            let payload_bytes = header.payload_bytes as usize;
-            let payload_offset = self.offset + RECORD_HEADER_BYTES as u64;
-            self.offset += frame_bytes(payload_bytes) as u64;
-            self.left -= 1;
-            if header.zxid > self.end_zxid {
-                self.left = 0;
-            } else if header.zxid > last {
-                let RecordHeader { zxid, time_ms, .. } = header;
-                return Some(Found { zxid, epoch: self.epoch, time_ms, payload_offset, payload_bytes });
-            }
-        }
-        None
-    }
 }
 
 impl LogReader {
@@ -152,9 +105,7 @@ impl LogReader {
         loop {
             if let Some(found) = self.cursor.as_mut().and_then(|c| c.next(&self.window, self.last)) {
                 self.last = found.zxid;
-                let payload = self.window.held(found.payload_offset, found.payload_bytes);
-                let Found { zxid, epoch, time_ms, .. } = found;
-                return Ok(Some(Record { zxid, epoch, time_ms, payload }));
+                return Ok(Some(found.record(&self.window)));
             }
             self.cursor = None;
             if !self.next_group()? {

@@ -280,17 +280,7 @@ impl Walk<'_> {
     }
 
     fn zeros_from(&self, window: &mut Window, from: u64) -> Result<bool> {
-        let mut offset = from;
-        loop {
-            let rest = window.rest(self.file, offset)?;
-            if rest.is_empty() {
-                return Ok(true);
-            }
-            if !is_zero(rest) {
-                return Ok(false);
-            }
-            offset += rest.len() as u64;
-        }
+        zeros_from(self.file, window, from)
     }
 
     /// Looks at every block boundary behind the stop for valid group headers: they are the evidence.
@@ -308,7 +298,10 @@ impl Walk<'_> {
                 beyond.last_zxid = beyond.last_zxid.max(header.last_zxid);
                 beyond.claims = beyond.claims.max(header.durable_zxid);
             }
-            offset += self.block;
+            // No header is in a hole.
+            let wrap = |e| Error::io("look for data in a segment", e).in_file(self.file.name());
+            let next = self.file.next_data(offset + self.block).map_err(wrap)?;
+            offset = next.next_multiple_of(self.block);
         }
         Ok(())
     }
@@ -361,12 +354,23 @@ impl SegmentScan {
 pub(crate) fn is_blank_file(file: &dyn File) -> Result<bool> {
     let len = file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
     let mut window = Window::new(len);
-    let mut offset = limits::SEGMENT_HEADER_BYTES;
-    loop {
+    zeros_from(file, &mut window, limits::SEGMENT_HEADER_BYTES)
+}
+
+/// Whether there are only zeros from `from` on. Holes are, and are not read.
+fn zeros_from(file: &dyn File, window: &mut Window, from: u64) -> Result<bool> {
+    let wrap = |e| Error::io("look for data in a segment", e).in_file(file.name());
+    let mut offset = from;
+    while offset < window.file_len() {
+        offset = file.next_data(offset).map_err(wrap)?;
         let rest = window.rest(file, offset)?;
-        if rest.is_empty() || !is_zero(rest) {
-            return Ok(rest.is_empty());
+        if !is_zero(rest) {
+            return Ok(false);
         }
         offset += rest.len() as u64;
+        if rest.is_empty() {
+            break;
+        }
     }
+    Ok(true)
 }

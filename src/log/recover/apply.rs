@@ -284,6 +284,7 @@ fn tidy(
 /// What there is to tell before anything is done.
 pub(crate) fn start_report(disk: &dyn Disk, survey: &Survey, judged: &Judgement) -> RecoveryReport {
     let (tail, cut) = match &judged.ending {
+        _ if judged.is_clean() => (TailState::Clean, None),
         Ending::InPlace => (TailState::Clean, None),
         Ending::Cut { torn_bytes: 0, later: false, .. } => (TailState::Unclean, None),
         Ending::Cut { seq, offset, torn_bytes, .. } => {

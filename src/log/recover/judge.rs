@@ -102,6 +102,13 @@ impl Judgement {
             bytes: 0,
         }
     }
+
+    /// Whether the log ends exactly where a clean close, or a truncation, says that it does.
+    pub(crate) fn is_clean(&self) -> bool {
+        let nothing_behind =
+            matches!(self.ending, Ending::InPlace | Ending::Cut { torn_bytes: 0, later: false, .. });
+        nothing_behind && self.manifest.clean && self.manifest.durable_zxid == self.last_zxid
+    }
 }
 
 /// What segments hold together.

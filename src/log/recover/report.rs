@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::base::{Epoch, Zxid};
+use crate::base::{Epoch, Zxid, counted};
 use crate::format::DatabaseId;
 use crate::io::BackendInfo;
 
@@ -48,7 +48,7 @@ pub struct RecoveryReport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TailState {
-    /// Closed cleanly, or new.
+    /// Closed cleanly, cut off and not opened since, or new.
     Clean,
     /// Not closed cleanly, but no bytes were left behind the last whole group.
     Unclean,
@@ -89,9 +89,9 @@ impl fmt::Display for RecoveryReport {
         }
         writeln!(
             f,
-            "{} records in {} segments, zxid {} to {}, epoch {}, closed: {}",
-            self.records,
-            self.segments,
+            "{} in {}, zxid {} to {}, epoch {}, closed: {}",
+            counted(self.records, "record"),
+            counted(self.segments, "segment"),
             self.floor_zxid,
             self.last_zxid,
             self.epoch,
@@ -100,8 +100,10 @@ impl fmt::Display for RecoveryReport {
         if let Some(cut) = &self.cut {
             writeln!(
                 f,
-                "cut {} at byte {}: {} bytes behind it are kept in the file",
-                cut.file, cut.offset, cut.bytes
+                "cut {} at byte {}: {} behind it stay in the file",
+                cut.file,
+                cut.offset,
+                counted(cut.bytes, "byte")
             )?;
         }
         for name in &self.moved_aside {
@@ -111,6 +113,7 @@ impl fmt::Display for RecoveryReport {
             writeln!(f, "not ours, left alone: {name}")?;
         }
         let ms = |ns: u64| ns / 1_000_000;
-        write!(f, "read {} bytes in {} ms, opened in {} ms", self.bytes, ms(self.read_ns), ms(self.total_ns))
+        let bytes = counted(self.bytes, "byte");
+        write!(f, "read {bytes} in {} ms, opened in {} ms", ms(self.read_ns), ms(self.total_ns))
     }
 }

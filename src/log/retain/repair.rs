@@ -1,18 +1,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::overlay::Overlay;
+use super::truncate::Execution;
 use crate::base::checksum::{self, Fold};
 use crate::base::{Error, ErrorKind, Result, Zxid, limits};
 use crate::format::{
     Cut, GROUP_HEADER_BYTES, GroupHeader, GroupKind, Manifest, Name, RECORD_HEADER_BYTES, RecordHeader,
     SegmentHeader, frame_bytes, segment_name,
 };
-use crate::io::{BackendChoice, Disk, File, OpenMode, open_dir};
+use crate::io::{BackendChoice, Disk, File, OpenMode, open_dir, open_dir_to_read};
 use crate::log::directory::{open_segment, read_manifest};
-use crate::log::handle::take_lock;
+use crate::log::handle::take_lock_unless;
 use crate::log::read::{Damage, Window, not_in_log, payload_is_right, segment_damage};
 
-/// What a repair did, and what is still damaged in the same segment.
+/// What a repair did or would do, and what is still damaged in the same segment then.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RepairReport {
@@ -20,7 +22,7 @@ pub struct RepairReport {
     pub file: String,
     /// Where the record begins.
     pub offset: u64,
-    /// How many bytes were written; zero if the record was whole already.
+    /// How many bytes were written, or would be; zero if the record was whole already.
     pub written_bytes: u64,
     /// What else is damaged in this segment.
     pub left: Vec<Damage>,
@@ -32,7 +34,8 @@ pub struct RepairReport {
 /// Only bytes that fit are taken. If the record's header is whole, the payload must have the length and the
 /// checksum that it names. If the header is damaged, the one made of these arguments must complete the chain
 /// of checksums that the group's header holds. Else nothing is written. Only the record's own bytes are; they
-/// are synced and verified before this returns. Run it again if it was interrupted.
+/// are synced and verified before this returns. Run it again if it was interrupted. A dry run takes no lock and
+/// writes nothing.
 ///
 /// # Errors
 /// [`ErrorKind::Invalid`] if the record does not fit, [`ErrorKind::NotInLog`] if no group that can be read
@@ -43,11 +46,16 @@ pub fn repair_record(
     zxid: Zxid,
     time_ms: i64,
     payload: &[u8],
+    execution: Execution,
 ) -> Result<RepairReport> {
     let dir = dir.as_ref();
-    let disk = open_dir(dir, BackendChoice::Threads)
-        .map_err(|e| Error::io("open the log's directory", e).in_file(&dir.display().to_string()))?;
-    repair_on(&disk, zxid, time_ms, payload)
+    let disk = match execution {
+        Execution::DryRun => open_dir_to_read(dir),
+        Execution::Real => open_dir(dir, BackendChoice::Threads),
+    };
+    let disk =
+        disk.map_err(|e| Error::io("open the log's directory", e).in_file(&dir.display().to_string()))?;
+    repair_on(&disk, zxid, time_ms, payload, execution)
 }
 
 /// The same on a simulated disk.
@@ -60,45 +68,95 @@ pub fn repair_record_sim(
     zxid: Zxid,
     time_ms: i64,
     payload: &[u8],
+    execution: Execution,
 ) -> Result<RepairReport> {
-    repair_on(&disk.handle(), zxid, time_ms, payload)
+    repair_on(&disk.handle(), zxid, time_ms, payload, execution)
 }
 
-fn repair_on(disk: &Arc<dyn Disk>, zxid: Zxid, time_ms: i64, payload: &[u8]) -> Result<RepairReport> {
-    let payload_bytes =
-        u32::try_from(payload.len()).ok().filter(|b| u64::from(*b) <= limits::RECORD_BYTES_MAX);
-    let payload_bytes = payload_bytes.ok_or_else(|| misfit("the payload is larger than any record"))?;
-    let _lock = take_lock(disk.as_ref())?;
-    let manifest = read_manifest(disk.as_ref())?.ok_or_else(|| not_in_log(zxid, "there is no log here"))?;
-    let place = find_group(disk, &manifest, zxid)?.ok_or_else(|| {
-        not_in_log(Zxid::new(zxid.get().saturating_sub(1)), "no group that can be read holds the record")
-    })?;
-    let seed = manifest.database_id.seed();
-    let payload_crc = checksum::crc32(0, payload);
-    let mut frame = RecordHeader::encode(seed, zxid, time_ms, payload_bytes, payload_crc).0.to_vec();
-    frame.extend_from_slice(payload);
-    frame.resize(frame_bytes(payload.len()), 0);
-    let at = place
-        .fit(&frame, zxid, seed)
-        .map_err(|e| e.in_file(&place.name).at_offset(place.group.offset).with_zxids(zxid, zxid))?;
-    let offset = place.group.offset + at as u64;
-    let mut written_bytes = 0;
-    if place.bytes[at..at + frame.len()] != frame {
-        let wrap = |e| Error::io("repair a record", e).in_file(&place.name).at_offset(offset);
-        let file = disk.open(&place.name, OpenMode::Write { direct: false }).map_err(wrap)?;
-        file.write_all_at(offset, &frame).map_err(wrap)?;
-        file.sync().map_err(wrap)?;
-        written_bytes = frame.len() as u64;
+fn repair_on(
+    disk: &Arc<dyn Disk>,
+    zxid: Zxid,
+    time_ms: i64,
+    payload: &[u8],
+    execution: Execution,
+) -> Result<RepairReport> {
+    let plan = || Plan::make(disk, zxid, time_ms, payload);
+    if execution == Execution::DryRun {
+        let plan = plan()?;
+        let file = open_segment(disk.as_ref(), &plan.place.name)?;
+        let bytes = plan.frame.clone();
+        return plan.report(&Overlay { file, offset: plan.offset(), bytes });
     }
-    let left = place.left(disk, &manifest)?;
-    if let Some(still) = left.iter().find(|d| d.first <= zxid && zxid <= d.last) {
-        let why = format!("the record is still damaged after it was written ({})", still.code);
-        return Err(Error::corrupt("repair_failed", why)
-            .in_file(&place.name)
-            .at_offset(offset)
-            .with_zxids(zxid, zxid));
+    let _lock = take_lock_unless(disk.as_ref(), || plan().map(drop))?;
+    let plan = plan()?;
+    if plan.is_needed() {
+        plan.write(disk.as_ref())?;
     }
-    Ok(RepairReport { file: place.name, offset, written_bytes, left })
+    plan.report(open_segment(disk.as_ref(), &plan.place.name)?.as_ref())
+}
+
+/// What to write, and where.
+struct Plan {
+    manifest: Manifest,
+    place: Found,
+    zxid: Zxid,
+    /// Where in the group.
+    at: usize,
+    frame: Vec<u8>,
+}
+
+impl Plan {
+    fn make(disk: &Arc<dyn Disk>, zxid: Zxid, time_ms: i64, payload: &[u8]) -> Result<Plan> {
+        let payload_bytes =
+            u32::try_from(payload.len()).ok().filter(|b| u64::from(*b) <= limits::RECORD_BYTES_MAX);
+        let payload_bytes = payload_bytes.ok_or_else(|| misfit("the payload is larger than any record"))?;
+        let manifest =
+            read_manifest(disk.as_ref())?.ok_or_else(|| not_in_log(zxid, "there is no log here"))?;
+        let place = find_group(disk, &manifest, zxid)?.ok_or_else(|| {
+            not_in_log(Zxid::new(zxid.get().saturating_sub(1)), "no group that can be read holds the record")
+        })?;
+        let seed = manifest.database_id.seed();
+        let payload_crc = checksum::crc32(0, payload);
+        let mut frame = RecordHeader::encode(seed, zxid, time_ms, payload_bytes, payload_crc).0.to_vec();
+        frame.extend_from_slice(payload);
+        frame.resize(frame_bytes(payload.len()), 0);
+        let at = place
+            .fit(&frame, zxid, seed)
+            .map_err(|e| e.in_file(&place.name).at_offset(place.group.offset).with_zxids(zxid, zxid))?;
+        Ok(Plan { manifest, place, zxid, at, frame })
+    }
+
+    fn offset(&self) -> u64 {
+        self.place.group.offset + self.at as u64
+    }
+
+    fn is_needed(&self) -> bool {
+        self.place.bytes[self.at..self.at + self.frame.len()] != self.frame
+    }
+
+    fn write(&self, disk: &dyn Disk) -> Result<()> {
+        let name = &self.place.name;
+        let wrap = |e| Error::io("repair a record", e).in_file(name).at_offset(self.offset());
+        let file = disk.open(name, OpenMode::Write { direct: false }).map_err(wrap)?;
+        file.write_all_at(self.offset(), &self.frame).map_err(wrap)?;
+        file.sync().map_err(wrap)
+    }
+
+    /// What is damaged with the record in its place, as `file` has it.
+    fn report(&self, file: &dyn File) -> Result<RepairReport> {
+        let (name, offset, zxid) = (self.place.name.clone(), self.offset(), self.zxid);
+        let left = self.place.left(file, &self.manifest)?;
+        if let Some(still) = left.iter().find(|d| d.first <= zxid && zxid <= d.last) {
+            let why =
+                format!("the record is damaged still, with the right bytes in its place ({})", still.code);
+            return Err(Error::corrupt("repair_failed", why)
+                .in_file(&name)
+                .at_offset(offset)
+                .with_zxids(zxid, zxid));
+        }
+        let written_bytes = if self.is_needed() { self.frame.len() as u64 } else { 0 };
+        Ok(RepairReport { file: name, offset, written_bytes, left })
+    }
 }
 
 /// The group that holds the record, and the segment around it.
@@ -148,10 +206,9 @@ impl Found {
         Err(misfit("time, length or checksum are not those of the record's header"))
     }
 
-    fn left(&self, disk: &Arc<dyn Disk>, manifest: &Manifest) -> Result<Vec<Damage>> {
-        let file = open_segment(disk.as_ref(), &self.name)?;
-        let end = EndOf::find(file.as_ref(), &self.header, manifest.cut_of(self.header.seq))?;
-        segment_damage(file.as_ref(), &self.header, Some(end.offset), end.floor, end.last)
+    fn left(&self, file: &dyn File, manifest: &Manifest) -> Result<Vec<Damage>> {
+        let end = EndOf::find(file, &self.header, manifest.cut_of(self.header.seq))?;
+        segment_damage(file, &self.header, Some(end.offset), end.floor, end.last)
     }
 }
 

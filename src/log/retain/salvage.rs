@@ -11,9 +11,10 @@ use crate::format::{
 use crate::io::{BackendChoice, Disk, OpenMode, open_dir, open_dir_to_read};
 use crate::log::commit::RetiredSegment;
 use crate::log::directory::{open_segment, read_manifest, sync_dir, write_manifest};
-use crate::log::handle::take_lock;
+use crate::log::handle::take_lock_unless;
 use crate::log::read::{SegmentScan, StopKind, scan_segment};
 use crate::log::recover::{Judgement, Refusal, Survey, judge_or_keep, sort_names, survey};
+use crate::log::walk::count_records;
 
 /// How to [`salvage`] a log.
 #[derive(Clone, Debug)]
@@ -97,7 +98,7 @@ impl SalvageOptions {
 fn salvage_on(disk: &Arc<dyn Disk>, options: &SalvageOptions) -> Result<SalvageReport> {
     let lock = match options.execution {
         Execution::DryRun => None,
-        Execution::Real => Some(take_lock(disk.as_ref())?),
+        Execution::Real => Some(take_lock_unless(disk.as_ref(), || Plan::make(disk, options).map(drop))?),
     };
     let plan = Plan::make(disk, options)?;
     if options.execution == Execution::Real && plan.report.is_needed() {
@@ -136,7 +137,7 @@ impl Plan {
                 Err(refusal) => break (refusal.kept.clone(), Some(refusal)),
             }
         };
-        found.end(kept, refusal)
+        found.end(disk, kept, refusal)
     }
 
     /// Every step may be interrupted: calling [`salvage`] or opening the log leads on from there.
@@ -259,7 +260,7 @@ impl Found {
     }
 
     /// Ends the log with what is kept.
-    fn end(mut self, kept: Judgement, refusal: Option<Box<Refusal>>) -> Result<Plan> {
+    fn end(mut self, disk: &Arc<dyn Disk>, kept: Judgement, refusal: Option<Box<Refusal>>) -> Result<Plan> {
         if let Some(refusal) = &refusal {
             self.check_is_damage(&refusal.error)?;
         }
@@ -288,7 +289,7 @@ impl Found {
         let files_first = going.iter().any(|seq| *seq < manifest.first_seq);
         let renames: Vec<_> =
             going.iter().rev().map(|seq| (segment_name(*seq), aside_name(*seq, version))).collect();
-        let lost = self.losses(&kept, &going, refusal.is_some());
+        let lost = self.losses(disk.as_ref(), &kept, &going, refusal.is_some())?;
         let report = SalvageReport {
             damage: self.damage.take().or(refusal.map(|r| r.error)),
             manifest: self.repair.clone(),
@@ -336,7 +337,13 @@ impl Found {
         last.unwrap_or(Zxid::ZERO)
     }
 
-    fn losses(&self, kept: &Judgement, going: &[u64], ends_early: bool) -> Vec<Loss> {
+    fn losses(
+        &self,
+        disk: &dyn Disk,
+        kept: &Judgement,
+        going: &[u64],
+        ends_early: bool,
+    ) -> Result<Vec<Loss>> {
         let mut lost = Vec::new();
         if let Some(last) = kept.segments.last().filter(|_| ends_early)
             && let Some(scan) = self.survey.segments.get(&last.header.seq)
@@ -348,7 +355,7 @@ impl Found {
                 file: segment_name(last.header.seq),
                 first_zxid: known.map(|_| Zxid::new(last.last_zxid.get().saturating_add(1))),
                 last_zxid: known,
-                readable_records: 0,
+                readable_records: self.readable(disk, last.header.seq, scan, last.end_offset)?,
                 offset: last.end_offset,
                 bytes: scan.file_len.saturating_sub(last.end_offset),
             });
@@ -360,12 +367,19 @@ impl Found {
                 file: segment_name(*seq),
                 first_zxid: scan.first_zxid.or(scan.beyond.map(|b| b.first_zxid)),
                 last_zxid: scan.beyond.map(|b| b.last_zxid).max(scan.last_zxid),
-                readable_records: scan.records,
+                readable_records: self.readable(disk, *seq, scan, 0)?,
                 offset: 0,
                 bytes: scan.file_len,
             });
         }
-        lost
+        Ok(lost)
+    }
+
+    /// How many records of the log a reader of this one file finds from byte `from` on, past all damage.
+    fn readable(&self, disk: &dyn Disk, seq: u64, scan: &SegmentScan, from: u64) -> Result<u64> {
+        let Ok(header) = &scan.header else { return Ok(0) };
+        let until = self.manifest.cut_of(seq).map(|c| c.last_zxid);
+        count_records(open_segment(disk, &segment_name(seq))?, header, from, until)
     }
 }
 

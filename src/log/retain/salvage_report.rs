@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::base::{Error, Zxid};
+use crate::base::{Error, Zxid, counted};
 
 /// What a salvage did, or would do, and exactly what is lost by it.
 #[derive(Clone, Debug)]
@@ -51,7 +51,8 @@ pub struct Loss {
     pub first_zxid: Option<Zxid>,
     /// The last record that is lost with it, as far as is known.
     pub last_zxid: Option<Zxid>,
-    /// Records among them that can still be read from the file, by its new name.
+    /// Records among them that can still be read from the file, past the damage: what `dump --file` finds from
+    /// that byte on. A file that was moved aside has a new name.
     pub readable_records: u64,
     /// From where in the file.
     pub offset: u64,
@@ -87,11 +88,11 @@ impl fmt::Display for SalvageReport {
             writeln!(f, "lost: no record that is known of")?;
         }
         for loss in &self.lost {
-            write!(f, "  {} from byte {}: {} bytes", loss.file, loss.offset, loss.bytes)?;
+            write!(f, "  {} from byte {}: {}", loss.file, loss.offset, counted(loss.bytes, "byte"))?;
             if let (Some(first), Some(last)) = (loss.first_zxid, loss.last_zxid) {
                 write!(f, ", zxid {first} to {last}")?;
             }
-            writeln!(f, ", {} records still readable in the file", loss.readable_records)?;
+            writeln!(f, ", {} still readable in the file", counted(loss.readable_records, "record"))?;
         }
         if let Some((file, offset)) = &self.shortened {
             writeln!(f, "ends early: {file} at byte {offset}; what stands behind stays in the file")?;

@@ -6,7 +6,7 @@ use crate::format::{Cut, Manifest, aside_name, segment_name};
 use crate::io::{BackendChoice, Disk, open_dir, open_dir_to_read};
 use crate::log::commit::RetiredSegment;
 use crate::log::directory::{LogDirectory, open_segment, sync_dir};
-use crate::log::handle::take_lock;
+use crate::log::handle::take_lock_unless;
 use crate::log::read::{each_record, not_in_log};
 use crate::log::recover::{Judgement, judge, settle, survey};
 
@@ -53,7 +53,8 @@ pub fn truncate_dir(dir: impl AsRef<Path>, to: Zxid, execution: Execution) -> Re
     if execution == Execution::DryRun {
         return truncate_on(&disk, to, execution);
     }
-    let _lock = take_lock(disk.as_ref())?;
+    let rehearse = || truncate_on(&disk, to, Execution::DryRun).map(drop);
+    let _lock = take_lock_unless(disk.as_ref(), rehearse)?;
     truncate_on(&disk, to, execution)
 }
 

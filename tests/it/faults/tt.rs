@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use arborlog::sim::{CrashImage, Effect, Fault, FaultOp, NamePattern, SimDisk};
 use arborlog::{
-    Damage, Epoch, ErrorKind, Gather, GroupPolicy, LogOptions, Record, SegmentFill, TailState, WriteMode,
-    Zxid, repair_record_sim,
+    DamagedRecords, Epoch, ErrorKind, Execution, Gather, GroupPolicy, LogOptions, Record, SegmentFill,
+    TailState, WriteMode, Zxid, repair_record_sim,
 };
 
 use super::support::*;
@@ -557,7 +557,7 @@ fn tt_13_a_refusal_names_exactly_the_damaged_records() {
 }
 
 fn repair(disk: &SimDisk, n: u32) -> arborlog::Result<arborlog::RepairReport> {
-    repair_record_sim(disk, t(n), time_ms(n), &payload(n))
+    repair_record_sim(disk, t(n), time_ms(n), &payload(n), Execution::Real)
 }
 
 #[test]
@@ -569,7 +569,11 @@ fn tt_13_a_repair_takes_the_right_bytes_and_leads_to_recovery() {
                 let (_, record) = find(&disk, 1, n);
                 damage(&disk, n);
                 refuses(&disk, options);
+                let before = bytes_of(&disk);
+                let told = repair_record_sim(&disk, t(n), time_ms(n), &payload(n), Execution::DryRun);
+                assert!(bytes_of(&disk) == before, "a dry run changes nothing");
                 let report = repair(&disk, n).expect("the right bytes");
+                assert_eq!(told.expect("it fits"), report, "what was told is what was done");
                 assert_eq!((report.file.as_str(), report.offset), (&*segment(1), record.offset));
                 assert_eq!((report.written_bytes, report.left.len()), (136, 0));
                 assert!(bytes_of(&disk) == whole, "the repaired log is not what it was");
@@ -601,7 +605,7 @@ fn tt_13_a_repair_refuses_bytes_that_do_not_fit() {
                 ("beyond the end", t(101), time_ms(50), &right),
                 ("before the start", Zxid::ZERO, time_ms(50), &right),
             ] {
-                let error = repair_record_sim(&disk, zxid, time, payload).expect_err(what);
+                let error = repair_record_sim(&disk, zxid, time, payload, Execution::Real).expect_err(what);
                 let kinds = [ErrorKind::Invalid, ErrorKind::NotInLog, ErrorKind::Corrupt];
                 assert!(kinds.contains(&error.kind()), "{what}: {error}");
                 assert!(bytes_of(&disk) == before, "{what} was written");
@@ -680,7 +684,7 @@ fn damaged_and_interrupted(disk: &SimDisk, options: &LogOptions, damage: fn(&Sim
     }
 }
 
-fn ranges(damage: &[Damage]) -> Vec<(u64, u64, &'static str)> {
+fn ranges(damage: &[DamagedRecords]) -> Vec<(u64, u64, &'static str)> {
     damage.iter().map(|d| (d.first.counter().into(), d.last.counter().into(), d.code)).collect()
 }
 

@@ -118,5 +118,87 @@ fn names_that_refuse_the_log_are_told_and_the_rest_is_still_shown() {
         assert_eq!(objects.iter().filter_map(|o| o["records"].as_u64()).sum::<u64>(), 30);
         let verified = tool("verify --json DIR", dir.path()).exits(1).json();
         assert_eq!(verified[0]["verdict"]["error"]["file"], name);
+        assert_eq!(
+            (&verified[0]["next_step"], &verified[0]["take_away"][0]),
+            (&"take_away".into(), &name.into())
+        );
+        let text = tool("verify DIR", dir.path()).exits(1).out;
+        assert!(
+            text.contains(&format!("move out of the directory what does not belong where it is: {name}")),
+            "{text}"
+        );
+        assert!(!text.contains("salvage"), "{text}");
     }
+}
+
+#[test]
+fn files_where_no_segment_belongs_are_told() {
+    let (dir, other) = (closed(60), closed(60));
+    // Behind the end: another database's, one that holds garbage, one that is a copy.
+    fs::copy(segment(other.path(), 1), segment(dir.path(), 0x20)).unwrap();
+    fs::write(segment(dir.path(), 0x21), vec![0x5a; 8192]).unwrap();
+    fs::copy(segment(dir.path(), 1), segment(dir.path(), 0x22)).unwrap();
+    let object = tool("verify --json DIR", dir.path()).exits(0).json().remove(0);
+    let notes: Vec<_> = object["notes"].as_array().unwrap().iter().collect();
+    let told: Vec<_> =
+        notes.iter().map(|n| (n["file"].as_str().unwrap(), n["code"].as_str().unwrap())).collect();
+    let expected = [
+        ("0000000000000020.seg", "segment_foreign"),
+        ("0000000000000021.seg", "segment_magic"),
+        ("0000000000000022.seg", "segment_misnamed"),
+    ];
+    assert_eq!(told, expected);
+    let text = tool("verify DIR", dir.path()).exits(0).out;
+    for (file, code) in expected {
+        assert!(
+            text.lines().any(|l| l.starts_with("note:") && l.contains(file) && l.contains(code)),
+            "{text}"
+        );
+    }
+    assert!(text.contains("sound: 60 records"), "{text}");
+    // The next open does what was announced.
+    assert_eq!(records(dir.path()), (1..=60).collect::<Vec<_>>());
+    assert!(!segment(dir.path(), 0x20).exists());
+    // What was purged, or cut off, and is still there for an interruption.
+    let dir = killed(60);
+    tool("truncate DIR --to 0x100000005 --yes", dir.path()).exits(0);
+    let mut aside = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path());
+    let aside = aside.find(|p| p.to_str().unwrap().contains("2.seg.cut-")).unwrap();
+    fs::rename(aside, segment(dir.path(), 2)).unwrap();
+    let object = tool("verify --json DIR", dir.path()).exits(0).json().remove(0);
+    assert_eq!(object["notes"][0]["code"], "segment_stale", "{object}");
+}
+
+#[test]
+fn what_is_no_file_among_those_moved_aside_is_no_damage() {
+    let dir = closed(30);
+    fs::create_dir(dir.path().join("0000000000000009.seg.cut-3")).unwrap();
+    let object = tool("verify --json DIR", dir.path()).exits(0).json().remove(0);
+    assert_eq!(object["notes"][0]["code"], "not_a_file", "{object}");
+    tool("ls DIR", dir.path()).exits(0);
+    assert_eq!(records(dir.path()).len(), 30);
+}
+
+#[test]
+fn a_foreign_file_is_to_be_taken_away_and_not_salvaged() {
+    let (dir, other) = (closed(60), closed(60));
+    let right = fs::read(segment(dir.path(), 2)).unwrap();
+    for wrong in [
+        fs::read(segment(other.path(), 2)).unwrap(),
+        fs::read(segment(dir.path(), 1)).unwrap(),
+        vec![1; 8192],
+    ] {
+        fs::write(segment(dir.path(), 2), wrong).unwrap();
+        let object = tool("verify --json DIR", dir.path()).exits(1).json().remove(0);
+        assert_eq!(object["take_away"].as_array().unwrap(), &["0000000000000002.seg"], "{object}");
+        let text = tool("verify DIR", dir.path()).exits(1).out;
+        assert!(text.contains("move out of the directory") && !text.contains("salvage"), "{text}");
+    }
+    fs::write(segment(dir.path(), 2), right).unwrap();
+    let object = tool("verify --json DIR", dir.path()).exits(0).json().remove(0);
+    assert_eq!(object["next_step"], serde_json::Value::Null);
+    // Where all segments are foreign, the manifest is.
+    fs::copy(other.path().join("log.manifest"), dir.path().join("log.manifest")).unwrap();
+    let object = tool("verify --json DIR", dir.path()).exits(1).json().remove(0);
+    assert_eq!(object["take_away"].as_array().unwrap(), &["log.manifest"], "{object}");
 }

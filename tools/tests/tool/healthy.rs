@@ -95,6 +95,57 @@ fn a_cut_log_shows_what_counts() {
     assert!(tool("verify DIR", dir.path()).exits(0).out.contains("sound: 45 records"));
 }
 
+/// `ls` went by the manifest's mark and `verify` by how the segments end.
+#[test]
+fn all_commands_say_the_same_of_how_a_log_was_closed() {
+    let (clean, cut, open) = (closed(60), closed(60), killed(60));
+    tool("truncate DIR --to 0x100000020 --yes", cut.path()).exits(0);
+    let lines = |dir: &std::path::Path| -> (String, Vec<String>) {
+        let ls = tool("ls DIR", dir).exits(0).out;
+        let verify = tool("verify DIR", dir).exits(0).out;
+        let told = verify.lines().filter(|l| l.contains("closed")).map(|l| l.replace("note: ", "")).collect();
+        (ls.lines().last().unwrap().to_owned(), told)
+    };
+    for (dir, clean, verdict) in [(&clean, true, "clean"), (&cut, true, "clean"), (&open, false, "unclean")] {
+        let (ls, verify) = lines(dir.path());
+        assert_eq!(ls.contains("was closed cleanly"), clean, "{ls}");
+        assert_eq!(verify, [ls], "one wording");
+        assert_eq!(tool("stat --json DIR", dir.path()).json()[0]["verdict"], verdict);
+    }
+    let (_log, report) = options().open(cut.path()).unwrap();
+    assert_eq!(report.tail, arborlog::TailState::Clean);
+}
+
+/// One of something is one, in every text.
+#[test]
+fn one_is_not_said_in_the_plural() {
+    let dir = closed(1);
+    let damaged = closed(1);
+    let (seq, offset) = crate::sample::place(damaged.path(), 1);
+    crate::sample::flip(&crate::sample::segment(damaged.path(), seq), offset);
+    let mut texts = tool("verify DIR", dir.path()).exits(0).out;
+    assert!(texts.contains("sound: 1 record in 1 segment\n"), "{texts}");
+    for (verb, dir, code) in [
+        ("ls DIR", &dir, 0),
+        ("stat DIR", &dir, 0),
+        ("dump DIR", &dir, 0),
+        ("ls DIR", &damaged, 1),
+        ("verify DIR", &damaged, 1),
+        ("salvage DIR", &damaged, 1),
+    ] {
+        texts += &tool(verb, dir.path()).exits(code).out;
+    }
+    assert!(texts.contains(" 1 record, ") && texts.contains("damaged in 1 place\n"), "{texts}");
+    for word in ["records", "segments", "places", "bytes", "groups"] {
+        let plural = format!("1 {word}");
+        let mut found = texts.match_indices(&plural).map(|(at, _)| texts[..at].chars().last());
+        assert!(!found.any(|before| before.is_none_or(|c| !c.is_ascii_digit())), "{plural}: {texts}");
+    }
+    let (log, report) = options().open(dir.path()).unwrap();
+    assert!(report.to_string().contains("1 record in 1 segment, "), "{report}");
+    drop(log);
+}
+
 #[test]
 fn a_log_in_use_can_be_looked_at() {
     let dir = tempfile::tempdir().unwrap();
@@ -163,7 +214,7 @@ fn usage_help_and_version() {
         tool(wrong, dir.path()).exits(2);
     }
     tool("dump DIR --file notes.txt", dir.path()).exits(2);
-    for command in ["ls", "dump", "verify", "stat", "truncate", "salvage"] {
+    for command in ["ls", "dump", "verify", "stat", "truncate", "repair", "salvage"] {
         let help = tool(&format!("{command} --help"), dir.path()).exits(0);
         assert!(help.out.contains("Example") && !help.out.contains('\u{1b}'), "{}", help.out);
     }

@@ -85,8 +85,9 @@ fn salvage_ends_the_log_before_the_damage() {
                 run.out.lines().count()
             })
             .sum();
-        let readable: u64 =
-            report["lost"].as_array().unwrap().iter().map(|l| l["readable_records"].as_u64().unwrap()).sum();
+        let losses = report["lost"].as_array().unwrap();
+        let whole = losses.iter().filter(|l| l["offset"] == 0);
+        let readable: u64 = whole.map(|l| l["readable_records"].as_u64().unwrap()).sum();
         assert_eq!(aside as u64, readable);
         assert_eq!(records(dir.path()), (1..damaged).collect::<Vec<_>>());
         let (log, _) = options().open(dir.path()).unwrap();
@@ -203,5 +204,122 @@ fn salvage_does_not_take_another_database_for_damage() {
     unchanged_but_lock(before, dir.path());
     let swapped = closed(60);
     fs::copy(other.path().join("log.manifest"), swapped.path().join("log.manifest")).unwrap();
-    tool("salvage DIR --json --yes", swapped.path()).exits(3);
+    tool("salvage DIR --json --yes", swapped.path()).exits(1);
+}
+
+/// What `dump --file` still finds behind the damage is what a salvage says can be read.
+#[test]
+fn salvage_counts_what_dump_finds() {
+    for (damaged, code) in [(25, "payload"), (25, "group"), (1, "payload"), (45, "group")] {
+        let dir = closed(60);
+        let (seq, offset) = place(dir.path(), damaged);
+        // Groups of one block: the group's header is at the start of the block.
+        let at = if code == "group" { offset / 512 * 512 + 8 } else { offset };
+        flip(&segment(dir.path(), seq), at);
+        let report = tool("salvage DIR --json", dir.path()).exits(1).json().remove(0);
+        for loss in report["lost"].as_array().unwrap() {
+            let file = loss["file"].as_str().unwrap();
+            let dumped = tool(&format!("dump DIR --json --file {file}"), dir.path()).json();
+            let behind = dumped.iter().filter(|o| {
+                o["type"] == "record" && o["offset"].as_u64().unwrap() >= loss["offset"].as_u64().unwrap()
+            });
+            assert_eq!(
+                loss["readable_records"].as_u64(),
+                Some(behind.count() as u64),
+                "{damaged} {code}: {loss}"
+            );
+        }
+        let first = &report["lost"][0];
+        assert!(first["readable_records"].as_u64().unwrap() > 0, "more stands behind it: {first}");
+    }
+}
+
+#[test]
+fn a_refused_change_creates_nothing() {
+    let source = closed(60);
+    let repair = format!("repair DIR --zxid 0x100000099 --from {} --yes", source.path().display());
+    let changes = ["truncate DIR --to 0x100000001 --yes", "salvage DIR --yes"];
+    let empty = tempfile::tempdir().unwrap();
+    let other = tempfile::tempdir().unwrap();
+    fs::write(other.path().join("notes.txt"), "mine").unwrap();
+    // A copy of a log comes without its lock.
+    let copy = closed(60);
+    let foreign = closed(60);
+    fs::copy(foreign.path().join("log.manifest"), copy.path().join("log.manifest")).unwrap();
+    fs::remove_file(copy.path().join("LOCK")).unwrap();
+    for (dir, code) in [(&empty, 3), (&other, 3), (&copy, 1)] {
+        let before = files(dir.path());
+        for change in changes {
+            tool(change, dir.path()).exits(code);
+            unchanged(&before, dir.path());
+        }
+    }
+    let sound = closed(60);
+    fs::remove_file(sound.path().join("LOCK")).unwrap();
+    let before = files(sound.path());
+    tool("truncate DIR --to 0x100000099 --yes", sound.path()).exits(3);
+    tool(&repair, sound.path()).exits(3);
+    unchanged(&before, sound.path());
+    let repair = repair.replace("0x100000099", "0x100000009");
+    for (dir, code) in [(&empty, 3), (&other, 3), (&copy, 3)] {
+        let before = files(dir.path());
+        tool(&repair, dir.path()).exits(code);
+        unchanged(&before, dir.path());
+    }
+    tool("truncate DIR --to 0x100000009 --yes", sound.path()).exits(0);
+}
+
+#[test]
+fn a_damaged_record_comes_back_from_another_copy() {
+    let other = closed(60);
+    let from = other.path().display();
+    for damaged in [25, 60, 1] {
+        let dir = closed(60);
+        let whole = files(dir.path());
+        let (seq, offset) = place(dir.path(), damaged);
+        flip(&segment(dir.path(), seq), offset);
+        let report =
+            rehearse_and_do(&format!("repair DIR --zxid 0x1{damaged:08x} --from {from}"), dir.path(), 1);
+        assert_eq!(
+            (&report["file"], &report["left"]),
+            (&format!("{seq:016x}.seg").into(), &serde_json::json!([]))
+        );
+        unchanged_but_lock(whole, dir.path());
+        tool("verify DIR", dir.path()).exits(0);
+        // Once is enough.
+        let again =
+            tool(&format!("repair DIR --zxid 0x1{damaged:08x} --from {from} --yes"), dir.path()).exits(0);
+        assert!(again.out.contains("nothing to repair"), "{again:?}");
+    }
+}
+
+#[test]
+fn a_repair_takes_only_what_fits() {
+    let (dir, other, different) = (closed(60), closed(60), tempfile::tempdir().unwrap());
+    let (log, _) = options().open(different.path()).unwrap();
+    log.advance_epoch(arborlog::Epoch::new(1)).unwrap();
+    log.append(&arborlog::Record::new(zxid(25), 1, b"something else")).unwrap().wait().unwrap();
+    log.close().unwrap();
+    let (seq, offset) = place(dir.path(), 25);
+    flip(&segment(dir.path(), seq), offset);
+    let (seq, offset) = place(dir.path(), 26);
+    flip(&segment(dir.path(), seq), offset);
+    let before = files(dir.path());
+    let repair = |from: &Path, zxid: &str, code: i32| {
+        let arguments = format!("repair DIR --zxid {zxid} --from {} --json --yes", from.display());
+        tool(&arguments, dir.path()).exits(code).json().remove(0)
+    };
+    assert_eq!(repair(different.path(), "0x100000019", 3)["error"]["code"], "repair_misfit");
+    assert_eq!(repair(different.path(), "0x10000001a", 3)["error"]["code"], "not_in_log");
+    assert_eq!(repair(other.path(), "0x1000000ff", 3)["error"]["code"], "not_in_log");
+    let own = repair(dir.path(), "0x100000019", 3);
+    assert!(own["error"]["message"].as_str().unwrap().contains("that copy is damaged too"), "{own}");
+    repair(&dir.path().join("none"), "0x100000019", 3);
+    unchanged_but_lock(before, dir.path());
+    let first = repair(other.path(), "0x100000019", 0);
+    assert_eq!(first["left"][0]["first_zxid"], "0x10000001a", "{first}");
+    tool("verify DIR", dir.path()).exits(1);
+    assert_eq!(repair(other.path(), "0x10000001a", 0)["left"], serde_json::json!([]));
+    tool("verify DIR", dir.path()).exits(0);
+    assert_eq!(records(dir.path()), (1..=60).collect::<Vec<_>>());
 }

@@ -5,7 +5,7 @@ use crate::base::Zxid;
 /// A stretch of a file that should hold valid groups and does not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Damage {
+pub struct DamagedBytes {
     /// The file's name.
     pub file: String,
     /// A stable word for what is wrong, the anchor of its paragraph in `docs/RECOVERY.md`.
@@ -20,7 +20,7 @@ pub struct Damage {
     pub last_zxid: Option<Zxid>,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for DamagedBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at byte {}: damage", self.file, self.offset)?;
         match self.end_offset {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::Damage;
+use super::damaged_bytes::DamagedBytes;
 use crate::base::{Epoch, Error, Result, Zxid};
 use crate::format::layout::is_zero;
 use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind, SegmentHeader};
@@ -9,14 +9,14 @@ use crate::log::read::{Records, Window, verify_group};
 
 /// Goes through the groups of one segment, past damage to the next valid group at a block boundary.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(crate) struct Walk {
     file: Arc<dyn File>,
-    pub(super) header: SegmentHeader,
+    pub(crate) header: SegmentHeader,
     window: Window,
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     until: Until,
     /// The last record before `offset`; none behind damage, until the next group tells.
-    pub(super) last: Option<Zxid>,
+    pub(crate) last: Option<Zxid>,
     epoch: Epoch,
     /// The end of the last damage that was handed out: what stands there is taken as it is.
     resumed_at: Option<u64>,
@@ -26,23 +26,23 @@ pub(super) struct Walk {
 
 /// How far a segment counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Until {
+pub(crate) struct Until {
     /// The last record, if the manifest ends the segment early.
-    pub(super) zxid: Option<Zxid>,
+    pub(crate) zxid: Option<Zxid>,
     /// Where the log ends, if that is known to be in this segment.
-    pub(super) offset: Option<u64>,
+    pub(crate) offset: Option<u64>,
 }
 
 /// What a step came upon.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Group(GroupHeader, Records),
-    Damage(Damage),
+    Damage(DamagedBytes),
 }
 
 impl Walk {
     /// From the first group on; `before` is the last record before the segment, where it is known.
-    pub(super) fn new(
+    pub(crate) fn new(
         file: Arc<dyn File>,
         header: SegmentHeader,
         before: Option<Zxid>,
@@ -64,7 +64,7 @@ impl Walk {
     }
 
     /// Forgets what was read from here on: a live log may have written it since.
-    pub(super) fn refresh(&mut self) -> Result<()> {
+    pub(crate) fn refresh(&mut self) -> Result<()> {
         let wrap = |e| Error::io("take the length of a segment", e).in_file(self.file.name());
         let len = self.file.len().map_err(wrap)?;
         self.window.forget_from(self.offset, len);
@@ -72,24 +72,24 @@ impl Walk {
     }
 
     /// Goes back to where damage was seen, to look again.
-    pub(super) fn back_to(&mut self, offset: u64, last: Option<Zxid>) -> Result<()> {
+    pub(crate) fn back_to(&mut self, offset: u64, last: Option<Zxid>) -> Result<()> {
         (self.offset, self.last, self.resumed_at, self.is_over) = (offset, last, None, false);
         self.refresh()
     }
 
     /// The file's length, as it was last looked at.
-    pub(super) fn file_len(&self) -> u64 {
+    pub(crate) fn file_len(&self) -> u64 {
         self.window.file_len()
     }
 
     /// The log ends here, whatever stands behind.
-    pub(super) fn end_at(&mut self, offset: u64) {
+    pub(crate) fn end_at(&mut self, offset: u64) {
         self.until.offset = Some(offset);
     }
 
     /// The next group, damage, or `None` at the end: the seal, the manifest's cut, or zeros up to the end of
     /// the file. Never more than one damage before a group.
-    pub(super) fn step(&mut self) -> Result<Option<Step>> {
+    pub(crate) fn step(&mut self) -> Result<Option<Step>> {
         if self.is_over || self.is_at_end() {
             return Ok(None);
         }
@@ -110,7 +110,14 @@ impl Walk {
             let first_zxid = first.filter(|_| last_zxid.is_some());
             let end_offset = Some(offset);
             let code = "group_misplaced";
-            return Ok(Some(Step::Damage(Damage { file, code, offset, end_offset, first_zxid, last_zxid })));
+            return Ok(Some(Step::Damage(DamagedBytes {
+                file,
+                code,
+                offset,
+                end_offset,
+                first_zxid,
+                last_zxid,
+            })));
         }
         let total = group.total_bytes(self.header.block_bytes);
         let bytes = usize::try_from(total).unwrap_or(usize::MAX);
@@ -129,7 +136,7 @@ impl Walk {
     }
 
     /// The bytes of the group that was just handed out.
-    pub(super) fn group_bytes(&mut self, group: &GroupHeader) -> Result<&[u8]> {
+    pub(crate) fn group_bytes(&mut self, group: &GroupHeader) -> Result<&[u8]> {
         let total = group.total_bytes(self.header.block_bytes);
         let bytes = usize::try_from(total).unwrap_or(usize::MAX);
         let whole = self.window.get(self.file.as_ref(), group.offset, bytes)?;
@@ -154,6 +161,7 @@ impl Walk {
     fn is_zero_from(&mut self, from: u64) -> Result<bool> {
         let mut offset = from;
         loop {
+            offset = self.behind_hole(offset)?;
             let rest = self.window.rest(self.file.as_ref(), offset)?;
             if rest.is_empty() || !is_zero(rest) {
                 return Ok(rest.is_empty());
@@ -183,7 +191,7 @@ impl Walk {
         self.is_over = end.is_none();
         self.last = end.map(|group| group.prev_zxid).or(self.last);
         let file = self.file.name().to_owned();
-        Ok(Step::Damage(Damage { file, code, offset, end_offset, first_zxid, last_zxid }))
+        Ok(Step::Damage(DamagedBytes { file, code, offset, end_offset, first_zxid, last_zxid }))
     }
 
     fn next_group(&mut self, from: u64) -> Result<Option<GroupHeader>> {
@@ -193,12 +201,43 @@ impl Walk {
             if group.is_some() {
                 return Ok(group);
             }
-            offset += self.header.block_bytes;
+            // No header is in a hole.
+            let next = self.behind_hole(offset + self.header.block_bytes)?;
+            offset = next.next_multiple_of(self.header.block_bytes);
         }
         Ok(None)
     }
+
+    /// Where there are bytes again from `offset` on.
+    fn behind_hole(&self, offset: u64) -> Result<u64> {
+        let wrap = |e| Error::io("look for data in a segment", e).in_file(self.file.name());
+        self.file.next_data(offset).map_err(wrap)
+    }
 }
 
-pub(super) fn after(zxid: Zxid) -> Zxid {
+/// Counts the records of a file that can be read from byte `from` on, up to the record `until`: those that a walk
+/// past all damage comes upon.
+pub(crate) fn count_records(
+    file: Arc<dyn File>,
+    header: &SegmentHeader,
+    from: u64,
+    until: Option<Zxid>,
+) -> Result<u64> {
+    let mut walk = Walk::new(file, *header, None, Until { zxid: until, offset: None })?;
+    let mut count = 0;
+    while let Some(step) = walk.step()? {
+        let Step::Group(group, mut records) = step else { continue };
+        if group.offset < from {
+            continue;
+        }
+        let bytes = walk.group_bytes(&group)?;
+        while records.next(bytes).is_some_and(|record| until.is_none_or(|until| record.zxid <= until)) {
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+pub(crate) fn after(zxid: Zxid) -> Zxid {
     Zxid::new(zxid.get().saturating_add(1))
 }

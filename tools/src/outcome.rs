@@ -1,0 +1,56 @@
+//! What the process ends with: one rule for all commands.
+
+use std::process::ExitCode;
+
+use arborlog::inspect::{Examination, Verdict};
+use arborlog::{Error, ErrorKind};
+
+/// The codes of errors that mean a newer version, and no damage: as kinds, they are `Unsupported`.
+const NEWER: [&str; 2] = ["manifest_version", "segment_version"];
+
+/// What the exit code says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// The log is sound, or what was asked for was done. A torn end that nobody was told of counts as sound.
+    Clean = 0,
+    /// The log as it stands is not one that opens whole: bytes are damaged, files are missing or foreign.
+    Damaged = 1,
+    /// The request makes no sense.
+    Usage = 2,
+    /// The disk failed, or the request was refused: the log is in use, is a newer version's, or does not hold
+    /// what was asked for.
+    Refused = 3,
+}
+
+impl Outcome {
+    /// Of an error, whichever command met it.
+    pub(crate) fn of_error(error: &Error) -> Outcome {
+        match error.kind() {
+            // The arguments were right; the record was not.
+            ErrorKind::Invalid if error.code() == "repair_misfit" => Outcome::Refused,
+            ErrorKind::Invalid => Outcome::Usage,
+            ErrorKind::Corrupt | ErrorKind::WrongOwner => Outcome::Damaged,
+            _ => Outcome::Refused,
+        }
+    }
+
+    /// Of damage that a reader came upon, by its code.
+    pub(crate) fn of_damage(code: &str) -> Outcome {
+        if NEWER.contains(&code) { Outcome::Refused } else { Outcome::Damaged }
+    }
+
+    /// Of a log that was read from end to end.
+    pub(crate) fn of_examination(examination: &Examination) -> Outcome {
+        match &examination.verdict {
+            Verdict::Refused(error) => Outcome::of_error(error),
+            _ if examination.is_sound() => Outcome::Clean,
+            _ => Outcome::Damaged,
+        }
+    }
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> ExitCode {
+        ExitCode::from(outcome as u8)
+    }
+}
