@@ -70,6 +70,10 @@ pub use log::{
     Retention, SalvageOptions, SalvageReport, TailState, TruncateReport, ViewReader, repair_record, salvage,
     truncate_dir,
 };
-pub use tree::{Change, Data, DataTree, NodeRef, Observer, Outcome, Owner, StoredStat, check_path};
+pub use tree::{
+    Change, CreateMode, CreateRequest, Data, DataTree, Identity, NodeRef, Observer, Outcome, Owner, Proposal,
+    ProposeOptions, Proposer, Request, RequestContext, StatCheck, StoredStat, acl_allows, check_path,
+    digest_id, fix_acl, mask_digest_ids,
+};
 
 use base::planted::planted;

@@ -210,6 +210,7 @@ impl DataTree {
             let blob = tree.blobs.set_data(blob, data);
             tree.approximate_bytes += data.map_or(0, |d| d.len() as u64);
             tree.approximate_bytes -= old_bytes;
+            tree.quota_data_set(path, data, old_bytes);
             let node = tree.nodes.at_mut(id);
             node.set_blob(blob);
             node.content_crc = super::digest::content_crc(path, data);

@@ -177,6 +177,7 @@ impl DataTree {
         if path::is_in_digest(path) {
             self.digest = self.digest.wrapping_add(self.digest_of(id));
         }
+        self.quota_planted(id, path, data);
         Some(id)
     }
 
@@ -215,6 +216,7 @@ impl DataTree {
         }
         let data_bytes = self.blobs.data(node.blob_id()).map_or(0, |d| d.len() as u64);
         self.approximate_bytes -= path_units(path) + data_bytes;
+        self.quota_uprooted(id, path, data_bytes);
         self.acls.release(self.acl_number(id));
         match self.owner(id) {
             Owner::Persistent => {}
