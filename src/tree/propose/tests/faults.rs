@@ -1,0 +1,1 @@
+//! Faults of real systems, by their numbers.

@@ -1,0 +1,219 @@
+//! Requests that build on each other get the same txns, whether or not those before them are applied.
+
+use super::*;
+use crate::base::Random;
+use crate::format::Txn;
+
+const PATHS: &[&str] = &["/a", "/a/b", "/a/b/c", "/a/d", "/e", "/e/f", "/q", "/q/s-", "/", "/zookeeper/x"];
+const LIMITS: &[&str] = &["/zookeeper/quota/a/zookeeper_limits", "/zookeeper/quota/a/b/zookeeper_limits"];
+const TEXTS: &[&[u8]] =
+    &[b"", b"countHardLimit=3", b"count=1,bytes=2=;byteHardLimit=20;countHardLimit=6", b"x"];
+
+/// Draws requests; what they borrow lives as long as the test.
+struct Client {
+    random: Random,
+    acls: Vec<&'static [Acl]>,
+}
+
+impl Client {
+    fn new(seed: u64) -> Client {
+        let some = Acl::new(Perms::READ | Perms::CREATE, "world", "anyone");
+        let mine = Acl::new(Perms::ALL, "digest", "me:h");
+        let acls = [vec![Acl::open()], vec![Acl::open()], vec![some, mine], vec![]];
+        Client { random: Random::from_seed(seed), acls: acls.into_iter().map(|a| &*Vec::leak(a)).collect() }
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.random.next_u64() >> 8).unwrap() % bound
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    fn version(&mut self) -> i32 {
+        self.pick(&[-1, -1, -1, 0, 1, 2])
+    }
+
+    fn create(&mut self) -> CreateRequest<'static> {
+        use CreateMode::*;
+        let ttl_ms = self.pick(&[5, 5, 0]);
+        let mode = self.pick(&[
+            Persistent,
+            Persistent,
+            Persistent,
+            Ephemeral,
+            PersistentSequential,
+            EphemeralSequential,
+            Container,
+            Ttl { ttl_ms },
+            TtlSequential { ttl_ms },
+        ]);
+        let acl = self.pick(&self.acls.clone());
+        CreateRequest {
+            mode,
+            with_stat: self.below(2) == 0,
+            ..CreateRequest::new(self.pick(PATHS), b"12345", acl)
+        }
+    }
+
+    fn single(&mut self) -> Request<'static> {
+        let (path, version) = (self.pick(PATHS), self.version());
+        match self.below(16) {
+            0..5 => Request::Create(self.create()),
+            5 => Request::CreateIfAbsent(self.create()),
+            6 => Request::Upsert(self.create()),
+            7 | 8 => Request::Delete { path, version },
+            9 => Request::DeleteRecursive { path },
+            10 => Request::DeleteContainer { path },
+            11 => Request::SetAcl { path, acl: self.pick(&self.acls.clone()), version },
+            12 => Request::Check { path, version },
+            13 => Request::CheckNotExists { path },
+            14 => {
+                let child_count = Some(u32::try_from(self.below(3)).unwrap());
+                Request::CheckStat { path, expected: StatCheck { child_count, ..StatCheck::default() } }
+            }
+            _ => {
+                Request::SetData { path, data: self.pick(&[None, Some(b"1"), Some(b"0123456789")]), version }
+            }
+        }
+    }
+
+    fn request(&mut self) -> Request<'static> {
+        match self.below(24) {
+            0..4 => Request::Multi(Vec::leak((0..self.below(5)).map(|_| self.single()).collect())),
+            4 => Request::CreateSession { timeout_ms: 7 },
+            5 => Request::CloseSession,
+            6 => Request::Reconfig { data: Some(b"server.1") },
+            7 => Request::Upsert(CreateRequest::new(self.pick(LIMITS), self.pick(TEXTS), self.acls[0])),
+            8 => Request::Delete { path: self.pick(LIMITS), version: -1 },
+            _ => self.single(),
+        }
+    }
+}
+
+fn same(a: &Proposal<'_>, b: &Proposal<'_>) {
+    a.with_txn(|a: &Txn<'_>| b.with_txn(|b| assert_eq!(a, b)));
+    for op in 0..5 {
+        assert_eq!(a.existing_stat(op), b.existing_stat(op));
+    }
+}
+
+fn leader() -> Leader<'static> {
+    let mut leader = Leader::new(options().enforce_quota(true));
+    for path in ["/zookeeper/quota/a", "/zookeeper/quota/a/b"] {
+        leader.must(create(path, b""));
+    }
+    leader
+}
+
+/// One leader applies each txn before the next request, the other now and then; and now and then it takes back its
+/// newest proposals and makes them again.
+#[test]
+fn a_leader_that_applies_late_proposes_the_same() {
+    let mut codes = std::collections::BTreeSet::new();
+    for seed in 0..60 {
+        let mut client = Client::new(seed);
+        let (mut at_once, mut late) = (leader(), leader());
+        let mut requests = Vec::new();
+        for _ in 0..300 {
+            let (request, session_id) = (client.request(), client.pick(&[0, 1, 2, 3]));
+            let identities =
+                if client.below(4) == 0 { vec![] } else { vec![Identity::new("digest", "me:h")] };
+            for leader in [&mut at_once, &mut late] {
+                (leader.session_id, leader.identities) = (session_id, identities.clone());
+                codes.insert(leader.propose(request));
+            }
+            same(at_once.last(), late.last());
+            requests.push((request, session_id, identities));
+            at_once.apply_all();
+            if client.below(10) == 0 {
+                let count = client.below(late.log.len() + 1);
+                take_back(&mut late, count, &requests);
+            }
+            if client.below(6) == 0 {
+                let count = client.below(late.log.len() + 1);
+                late.apply(count);
+            }
+        }
+        late.apply_all();
+        assert_eq!(late.tree.digest(), at_once.tree.digest(), "seed {seed}");
+        assert_eq!(late.tree.sessions(), at_once.tree.sessions());
+        for root in ["/a", "/a/b"] {
+            assert_eq!(late.tree.quotas.state(root), at_once.tree.quotas.state(root));
+            let (state, totals) = (late.tree.quotas.state(root), late.tree.subtree_totals(root));
+            if let Some(state) = state {
+                let totals = totals.unwrap_or_default();
+                assert_eq!((state.nodes, state.bytes), (totals.nodes as i64, totals.data_bytes as i64));
+            }
+        }
+    }
+    let expected = [
+        Code::OK,
+        Code::BAD_ARGUMENTS,
+        Code::UNKNOWN_SESSION,
+        Code::NO_NODE,
+        Code::NO_AUTH,
+        Code::BAD_VERSION,
+        Code::NO_CHILDREN_FOR_EPHEMERALS,
+        Code::NODE_EXISTS,
+        Code::NOT_EMPTY,
+        Code::SESSION_EXPIRED,
+        Code::INVALID_ACL,
+        Code::QUOTA_EXCEEDED,
+    ];
+    for code in expected {
+        assert!(codes.contains(&code), "{code} was never met");
+    }
+}
+
+type Asked = (Request<'static>, i64, Vec<Identity>);
+
+fn take_back(late: &mut Leader<'static>, count: usize, requests: &[Asked]) {
+    if count == 0 {
+        return;
+    }
+    let before = late.log.split_off(late.log.len() - count);
+    late.proposer.roll_back(before[0].zxid());
+    late.zxid -= count as u64;
+    late.time_ms -= i64::try_from(count).unwrap();
+    for ((request, session_id, identities), before) in requests[requests.len() - count..].iter().zip(&before)
+    {
+        (late.session_id, late.identities) = (*session_id, identities.clone());
+        late.propose(*request);
+        same(before, late.last());
+    }
+}
+
+#[test]
+fn dependent_requests_go_in_one_group() {
+    let mut leader = Leader::new(options());
+    for request in [
+        create("/a", b""),
+        create("/a/b", b"1"),
+        set("/a/b", b"22"),
+        Request::SetData { path: "/a/b", data: None, version: 1 },
+        Request::Check { path: "/a/b", version: 2 },
+        delete("/a/b"),
+        delete("/a"),
+        create("/a", b"again"),
+    ] {
+        assert_eq!(leader.propose(request), Code::OK, "{request:?}");
+    }
+    assert_eq!(leader.propose(create("/a/b/c", b"")), Code::NO_NODE, "a deleted parent is gone at once");
+    leader.apply_all();
+    assert_eq!(leader.tree.get("/a").unwrap().data(), Some(&b"again"[..]));
+    assert_eq!(leader.tree.len(), 5);
+}
+
+#[test]
+fn an_acl_counts_from_the_request_on_that_sets_it() {
+    let mut leader = Leader::new(options());
+    leader.must(create("/a", b""));
+    let none = world(Perms::READ);
+    assert_eq!(leader.propose(Request::SetAcl { path: "/a", acl: none, version: -1 }), Code::OK);
+    assert_eq!(leader.propose(set("/a", b"1")), Code::NO_AUTH);
+    assert_eq!(leader.propose(create("/a/b", b"1")), Code::NO_AUTH);
+    leader.apply_all();
+    assert_eq!(leader.propose(set("/a", b"1")), Code::NO_AUTH);
+}
