@@ -59,7 +59,7 @@ impl Body<'_> {
     pub(super) fn with<T>(&self, take: impl FnOnce(TxnBody<'_>) -> T) -> T {
         if let Body::Multi(ops) = self {
             let ops: Vec<TxnBody<'_>> = ops.iter().map(Body::single).collect();
-            return take(TxnBody::Multi(Ops::Slice(&ops)));
+            return take(TxnBody::Multi(Ops::from_slice(&ops)));
         }
         take(self.single())
     }
@@ -75,7 +75,7 @@ impl Body<'_> {
             }),
             Body::Delete { path } => TxnBody::Delete { path },
             Body::DeleteContainer { path } => TxnBody::DeleteContainer { path },
-            Body::DeleteAll { ref paths } => TxnBody::DeleteAll { paths: Paths::Slice(paths) },
+            Body::DeleteAll { ref paths } => TxnBody::DeleteAll { paths: Paths::from_slice(paths) },
             Body::SetData { path, data, version } => TxnBody::SetData { path, data, version },
             Body::Reconfig { path, data, version } => TxnBody::Reconfig { path, data, version },
             Body::SetAcl { path, ref acl, version } => {
@@ -83,7 +83,9 @@ impl Body<'_> {
             }
             Body::Check { path, version } => TxnBody::Check { path, version },
             Body::CreateSession { timeout_ms } => TxnBody::CreateSession { timeout_ms },
-            Body::CloseSession { ref paths } => TxnBody::CloseSession { paths: Some(Paths::Slice(paths)) },
+            Body::CloseSession { ref paths } => {
+                TxnBody::CloseSession { paths: Some(Paths::from_slice(paths)) }
+            }
             Body::Error { code } => TxnBody::Error { code },
             // A request for one is refused.
             Body::Multi(_) => TxnBody::Error { code: Code::BAD_ARGUMENTS },

@@ -28,6 +28,17 @@ pub(super) struct Outstanding {
     applied: Zxid,
 }
 
+/// What the changes make of something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pending<T> {
+    /// Nothing: it is as the tree has it.
+    Untouched,
+    /// It will not be there.
+    Gone,
+    /// It will be like this.
+    Is(T),
+}
+
 #[derive(Debug)]
 struct Change {
     zxid: Zxid,
@@ -48,9 +59,13 @@ impl Outstanding {
         self.nodes.len() + self.sessions.len() + self.quotas.len()
     }
 
-    /// The node at a path, if a change touches it: `Some(None)` if it will not be there.
-    pub(super) fn node(&self, path: &str) -> Option<Option<&NodeState>> {
-        self.nodes.get(path).map(|(_, state)| state.as_ref())
+    /// What will be at a path.
+    pub(super) fn node(&self, path: &str) -> Pending<&NodeState> {
+        match self.nodes.get(path) {
+            None => Pending::Untouched,
+            Some((_, None)) => Pending::Gone,
+            Some((_, Some(state))) => Pending::Is(state),
+        }
     }
 
     /// All nodes that changes touch, in no order.
@@ -67,9 +82,13 @@ impl Outstanding {
         self.sessions.get(&id).map(|(_, state)| *state)
     }
 
-    /// The quota of a path, if a change touches it: `Some(None)` if there will be none.
-    pub(super) fn quota(&self, root: &str) -> Option<Option<QuotaState>> {
-        self.quotas.get(root).map(|(_, state)| *state)
+    /// What the quota of a path will be.
+    pub(super) fn quota(&self, root: &str) -> Pending<QuotaState> {
+        match self.quotas.get(root) {
+            None => Pending::Untouched,
+            Some((_, None)) => Pending::Gone,
+            Some((_, Some(state))) => Pending::Is(*state),
+        }
     }
 
     pub(super) fn has_quotas(&self) -> bool {

@@ -1,6 +1,6 @@
 use super::body::Body;
 use crate::base::{Code, Zxid};
-use crate::format::{Stat, Txn, TxnBody};
+use crate::format::{Stat, Txn, TxnBody, TxnBuf};
 
 /// What became of a request: a txn to be logged, also for one that failed, so that no zxid is left out.
 #[derive(Clone, Debug)]
@@ -34,6 +34,15 @@ impl Proposal<'_> {
                 body,
             })
         })
+    }
+
+    /// The txn, encoded: its bytes are the payload of a record.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method is not general in its lifetime"
+    )]
+    pub fn to_buf(&self) -> TxnBuf {
+        self.with_txn(|txn| txn.to_buf())
     }
 
     /// Why the request failed, of a multi why its failing operation did; or [`Code::OK`].

@@ -84,23 +84,18 @@ impl Proposer {
         let outstanding = &mut self.outstanding;
         let mut step = Step { tree, outstanding, context, options: &self.options };
         let mut is_unfinished = false;
-        let (mut body, mut existing) = match request {
-            Request::Multi(requests) => step.multi(requests),
-            Request::CloseSession => {
-                let (body, is_end) = step.close_session();
+        let proposed = match request {
+            Request::Multi(requests) => Ok(step.multi(requests)),
+            Request::CloseSession => step.close_session().map(|(body, is_end)| {
                 is_unfinished = !is_end;
                 (body, Vec::new())
-            }
-            request => match step.single(request) {
-                Ok((body, existing)) => (body, existing.into_iter().map(Some).collect()),
-                Err(code) => {
-                    self.outstanding.roll_back_to(mark);
-                    (Body::Error { code }, Vec::new())
-                }
-            },
+            }),
+            request => step.single(request).map(|(body, stat)| (body, stat.into_iter().map(Some).collect())),
         };
-        let bounded = !matches!(body, Body::CloseSession { .. } | Body::DeleteAll { .. });
-        if bounded && body.bytes_max() > self.options.txn_bytes_max {
+        let (mut body, mut existing) = proposed.unwrap_or_else(|code| (Body::Error { code }, Vec::new()));
+        // The lists of paths have been bounded where they were made.
+        let is_bounded = matches!(body, Body::CloseSession { .. } | Body::DeleteAll { .. });
+        if !is_bounded && body.bytes_max() > self.options.txn_bytes_max {
             self.outstanding.roll_back_to(mark);
             body = Body::Error { code: Code::MARSHALLING_ERROR };
             existing.clear();

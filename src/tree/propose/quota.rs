@@ -1,5 +1,6 @@
 use super::super::path;
 use super::super::quota::{Limits, QuotaState, limits_root};
+use super::outstanding::Pending;
 use super::state::NodeState;
 use super::step::Step;
 use crate::base::Code;
@@ -11,7 +12,11 @@ impl Step<'_> {
     }
 
     fn quota(&self, root: &str) -> Option<QuotaState> {
-        self.outstanding.quota(root).unwrap_or_else(|| self.tree.quotas.state(root))
+        match self.outstanding.quota(root) {
+            Pending::Is(quota) => Some(quota),
+            Pending::Gone => None,
+            Pending::Untouched => self.tree.quotas.state(root),
+        }
     }
 
     /// Checks the hard limits of the nearest quota above a node.

@@ -204,7 +204,7 @@ pub struct StatCheck {
 
 impl StatCheck {
     pub(super) fn holds(&self, stored: &StoredStat, cversion: i32, child_count: u32) -> bool {
-        fn is<T: PartialEq>(expected: Option<T>, found: T) -> bool {
+        fn is<T: PartialEq + Copy>(expected: Option<T>, found: T) -> bool {
             expected.is_none_or(|expected| expected == found)
         }
         is(self.czxid, stored.czxid)

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use super::super::owner::Owner;
 use super::body::{Body, LIST_BYTES_MAX, path_bytes_max};
+use super::outstanding::Pending;
 use super::state::SessionState;
 use super::step::Step;
 use crate::base::Code;
@@ -20,8 +21,12 @@ impl Step<'_> {
     /// The end of a session, or its beginning if a txn does not take all of its nodes; and whether it is the end.
     ///
     /// It may come twice, from the client and from the server; there is nothing left for the second.
-    pub(super) fn close_session<'r>(&mut self) -> (Body<'r>, bool) {
+    pub(super) fn close_session<'r>(&mut self) -> Result<(Body<'r>, bool), Code> {
         let (zxid, id) = (self.context.zxid, self.context.session_id);
+        if id == 0 {
+            // The server itself, which would be shut out.
+            return Err(Code::BAD_ARGUMENTS);
+        }
         let all = self.ephemeral_paths();
         let count = all.len();
         let mut bytes = LIST_BYTES_MAX;
@@ -36,18 +41,18 @@ impl Step<'_> {
         self.outstanding.set_session(zxid, id, SessionState::Closing);
         // One that is too large for any txn goes with the session, unlisted.
         if paths.len() == count || paths.is_empty() {
-            (Body::CloseSession { paths }, true)
+            Ok((Body::CloseSession { paths }, true))
         } else {
-            (Body::DeleteAll { paths }, false)
+            Ok((Body::DeleteAll { paths }, false))
         }
     }
 
     /// The nodes that the session has when all that is logged is applied, in order.
     fn ephemeral_paths(&self) -> BTreeSet<String> {
         let id = self.context.session_id;
-        let stays = |path: &String| self.outstanding.node(path).is_none();
+        let stays = |path: &String| matches!(self.outstanding.node(path), Pending::Untouched);
         let mut paths: BTreeSet<String> = self.tree.ephemeral_paths(id).into_iter().filter(stays).collect();
-        paths.extend(self.outstanding.ephemerals(id).map(|path| path.to_string()));
+        paths.extend(self.outstanding.ephemerals(id).map(|path| path.as_ref().to_owned()));
         paths
     }
 }

@@ -5,7 +5,7 @@ use super::super::data_tree::DataTree;
 use super::super::path;
 use super::context::RequestContext;
 use super::options::ProposeOptions;
-use super::outstanding::Outstanding;
+use super::outstanding::{Outstanding, Pending};
 use super::state::{NodeState, SessionState};
 use crate::base::Code;
 use crate::format::{Acl, AclList, Perms};
@@ -25,8 +25,10 @@ impl Step<'_> {
     /// # Errors
     /// [`Code::NO_NODE`] if it will not be there.
     pub(super) fn node(&self, path: &str) -> Result<NodeState, Code> {
-        if let Some(state) = self.outstanding.node(path) {
-            return state.cloned().ok_or(Code::NO_NODE);
+        match self.outstanding.node(path) {
+            Pending::Is(state) => return Ok(state.clone()),
+            Pending::Gone => return Err(Code::NO_NODE),
+            Pending::Untouched => {}
         }
         let id = self.tree.find(path).ok_or(Code::NO_NODE)?;
         Ok(NodeState {
@@ -39,8 +41,9 @@ impl Step<'_> {
 
     pub(super) fn exists(&self, path: &str) -> bool {
         match self.outstanding.node(path) {
-            Some(state) => state.is_some(),
-            None => self.tree.find(path).is_some(),
+            Pending::Is(_) => true,
+            Pending::Gone => false,
+            Pending::Untouched => self.tree.find(path).is_some(),
         }
     }
 

@@ -1,5 +1,6 @@
 use super::super::path;
 use super::body::{Body, LIST_BYTES_MAX, path_bytes_max};
+use super::outstanding::Pending;
 use super::step::Step;
 use crate::base::Code;
 use crate::format::Perms;
@@ -49,7 +50,7 @@ impl Step<'_> {
         while let Some(node) = todo.pop() {
             let path = node.path();
             // What changes touch comes below; but what is under a deleted node may be there again.
-            if self.outstanding.node(&path).is_none() {
+            if matches!(self.outstanding.node(&path), Pending::Untouched) {
                 take(&path, node.stored_data_bytes())?;
             }
             todo.extend(node.children(None));

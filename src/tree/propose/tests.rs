@@ -64,7 +64,10 @@ impl<'r> Leader<'r> {
     /// Applies the oldest `count` of what is proposed. What was proposed as good is good when it is applied.
     fn apply(&mut self, count: usize) {
         for proposal in self.log.drain(..count) {
-            let outcome = proposal.with_txn(|txn| self.tree.apply(txn, &mut ()));
+            let txn = proposal.to_buf();
+            proposal.with_txn(|proposed| assert_eq!(txn.as_txn(), *proposed, "it reads as it was written"));
+            assert!(txn.as_bytes().len() as u64 <= proposal.body.bytes_max(), "{proposal:?}");
+            let outcome = self.tree.apply(&txn.as_txn(), &mut ());
             assert_eq!(outcome.code(), proposal.code(), "{proposal:?}");
             self.proposer.applied(proposal.zxid());
         }

@@ -57,7 +57,7 @@ fn creates_are_checked_in_order() {
             "/p/n"
         };
         let acl = if is("bad acl") { &[] } else { open() };
-        let ttl_ms = if is("bad ttl") { 0 } else { 1 };
+        let ttl_ms = i64::from(!is("bad ttl"));
         let request =
             CreateRequest { mode: CreateMode::Ttl { ttl_ms }, ..CreateRequest::new(path, b"", acl) };
         // A node cannot be there under an ephemeral one, so its turn is its parent's path.

@@ -23,7 +23,7 @@ fn limit(leader: &mut Leader<'static>, path: &'static str, limits: &'static str)
 
 pub(super) fn stats(leader: &Leader<'_>, path: &str) -> String {
     let stats = leader.tree.get(&format!("/zookeeper/quota{path}/zookeeper_stats")).unwrap();
-    assert_eq!(stats.stat().data_bytes as usize, stats.data().unwrap().len());
+    assert_eq!(usize::try_from(stats.stat().data_bytes), Ok(stats.data().unwrap().len()));
     assert_eq!(&*stats.data_to_keep().unwrap(), stats.data().unwrap());
     String::from_utf8(stats.data().unwrap().to_vec()).unwrap()
 }

@@ -19,6 +19,9 @@ fn only_a_live_session_owns_nodes() {
         assert_eq!(leader.propose(create_as(CreateMode::Ephemeral, "/e")), Code::UNKNOWN_SESSION, "{id}");
     }
     assert_eq!(leader.propose(create("/p", b"")), Code::OK, "anything else goes without");
+    leader.session_id = 0;
+    assert_eq!(leader.propose(Request::CloseSession), Code::BAD_ARGUMENTS, "the server has no end");
+    leader.session_id = 5;
     assert_eq!(leader.propose(Request::CreateSession { timeout_ms: 9 }), Code::OK);
     assert_eq!(leader.propose(create_as(CreateMode::Ephemeral, "/e")), Code::OK, "on its way is live");
     assert_eq!(leader.propose(Request::CloseSession), Code::OK);
