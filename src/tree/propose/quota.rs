@@ -49,6 +49,7 @@ impl Step<'_> {
         if !self.has_quotas() {
             return;
         }
+        // No node is what a creation begins with.
         let before = self.node(path).ok();
         let nodes = i64::from(state.is_some()) - i64::from(before.is_some());
         let size = |state: Option<&NodeState>| state.map_or(0, |state| signed(state.data_bytes));

