@@ -225,6 +225,10 @@ mod tests {
         assert_eq!(fix(&[("auth", "whatever")]), same(&[("digest", "bob:h"), ("x509", "CN=bob")]));
         let nobody = fix_acl(&asked(&[("auth", "")]), &me[..1], known);
         assert_eq!(nobody, Err(Code::INVALID_ACL));
+        // Not even on a server that takes any word for a scheme.
+        let expanded = fix_acl(&asked(&[("auth", "")]), &me, |_| true).unwrap();
+        let schemes: Vec<_> = expanded.as_list().iter().map(|entry| entry.scheme).collect();
+        assert_eq!(schemes, ["digest", "x509", "kerberos"]);
         for bad in [
             ("world", "me"),
             ("world", ""),

@@ -9,6 +9,7 @@ impl Step<'_> {
     pub(super) fn delete_recursive<'r>(&mut self, root: &str) -> Result<Body<'r>, Code> {
         self.is_not_closing()?;
         let parent_path = path::parent_loosely(root)?;
+        // Above those that are reserved are others that are: none is below.
         if path::is_reserved(root) {
             return Err(Code::BAD_ARGUMENTS);
         }
@@ -21,9 +22,6 @@ impl Step<'_> {
             bytes += path_bytes_max(path);
             if bytes > self.options.txn_bytes_max {
                 return Err(Code::MARSHALLING_ERROR);
-            }
-            if path::is_reserved(path) {
-                return Err(Code::BAD_ARGUMENTS);
             }
             let node = self.node(path)?;
             if node.child_count > 0 {

@@ -264,6 +264,10 @@ fn tx_05_nothing_bad_gets_into_the_log() {
             assert!([Code::BAD_ARGUMENTS, Code::NO_NODE].contains(&code), "{request:?}: {code}");
         }
     }
+    for path in ["/\0", "/\u{1}", "//", "/\u{fffe}", ""] {
+        let code = leader.propose(create_as(CreateMode::PersistentSequential, path));
+        assert_eq!(code, Code::BAD_ARGUMENTS, "{path:?}");
+    }
     assert_eq!(leader.propose(create("/", b"")), Code::NODE_EXISTS);
     assert_eq!(leader.propose(create("/zookeeper", b"")), Code::NODE_EXISTS);
     assert_eq!(leader.propose(create(long, b"")), Code::MARSHALLING_ERROR);

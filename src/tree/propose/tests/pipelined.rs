@@ -255,3 +255,26 @@ fn an_acl_counts_from_the_request_on_that_sets_it() {
     leader.apply_all();
     assert_eq!(leader.propose(set("/a", b"1")), Code::NO_AUTH);
 }
+
+#[test]
+fn what_is_rolled_back_leaves_nothing_behind() {
+    let mut leader = Leader::new(options().enforce_quota(true));
+    leader.must(create("/zookeeper/quota/a", b""));
+    leader.session_id = 5;
+    let first = Request::Multi(Vec::leak(vec![
+        create("/a", b""),
+        create("/zookeeper/quota/a/zookeeper_limits", b"countHardLimit=9"),
+    ]));
+    assert_eq!(leader.propose(Request::CreateSession { timeout_ms: 1 }), Code::OK);
+    assert_eq!(leader.propose(first), Code::OK);
+    assert_eq!(leader.propose(create("/a/b", b"")), Code::OK);
+    assert_eq!(leader.propose(set("/a", b"1")), Code::OK);
+    assert_eq!(leader.propose(Request::CloseSession), Code::OK);
+    // The tree comes to have what the rest was built on; the rest never happens.
+    let rest = leader.log.split_off(2);
+    leader.apply(2);
+    leader.proposer.roll_back(rest[0].zxid());
+    assert_eq!(leader.proposer.outstanding_len(), 0);
+    assert_eq!(leader.propose(create("/a/b", b"")), Code::OK);
+    assert_eq!(leader.propose(Request::Check { path: "/a", version: 0 }), Code::OK);
+}

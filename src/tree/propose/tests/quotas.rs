@@ -74,6 +74,9 @@ fn the_nearest_limits_hold() {
     assert_eq!(leader.propose(create("/q/b", b"")), Code::QUOTA_EXCEEDED);
     leader.must(set("/zookeeper/quota/q/zookeeper_limits", b"countHardLimit=4"));
     leader.must(create("/q/b", b""));
+    leader.must(set("/zookeeper/quota/q/zookeeper_limits", b"countHardLimit=1"));
+    leader.must(set("/q/b", b"more"));
+    assert_eq!(leader.propose(create("/q/c", b"")), Code::QUOTA_EXCEEDED, "only this makes it worse");
     let mut lax = with_quota("/q", "countHardLimit=1");
     lax.proposer = Proposer::new(options());
     lax.must(create("/q/b", b""));
@@ -97,4 +100,15 @@ fn limits_that_are_on_their_way_hold() {
     assert_eq!(leader.propose(delete("/zookeeper/quota/q/zookeeper_limits")), Code::OK);
     assert_eq!(leader.propose(create("/q/d", b"5555")), Code::OK);
     leader.apply_all();
+}
+
+#[test]
+fn totals_are_shown_by_their_node_alone() {
+    let mut leader = with_quota("/q", "countHardLimit=9");
+    leader.must(delete("/zookeeper/quota/q/zookeeper_stats"));
+    // It takes the place of the one that is gone.
+    leader.must(create("/a", b"mine"));
+    assert_eq!(leader.tree.get("/a").unwrap().data(), Some(&b"mine"[..]));
+    leader.must(create("/zookeeper/quota/q/zookeeper_stats", b""));
+    assert_eq!(stats(&leader, "/q"), "count=1,bytes=0");
 }
