@@ -71,8 +71,9 @@ pub use log::{
     truncate_dir,
 };
 pub use tree::{
-    Change, Data, DataTree, Loaded, NodeRef, Observer, Outcome, Owner, SharedTree, StoredStat, SubtreeTotals,
-    TreeLoader, Walk, WalkedNode, check_path,
+    Change, CreateMode, CreateRequest, Data, DataTree, Identity, Loaded, NodeRef, Observer, Outcome, Owner,
+    Proposal, ProposeOptions, Proposer, Request, RequestContext, SharedTree, StatCheck, StoredStat,
+    SubtreeTotals, TreeLoader, Walk, WalkedNode, acl_allows, check_path, digest_id, fix_acl, mask_digest_ids,
 };
 
 use base::planted::planted;
