@@ -93,7 +93,7 @@ impl DataTree {
         tree
     }
 
-    fn rootless() -> DataTree {
+    pub(super) fn rootless() -> DataTree {
         DataTree {
             nodes: Nodes::default(),
             blobs: Blobs::new(),

@@ -5,6 +5,8 @@ mod apply;
 mod change;
 mod data_tree;
 mod digest;
+#[cfg(test)]
+mod model;
 mod owner;
 mod path;
 mod quota;
