@@ -70,6 +70,9 @@ pub use log::{
     Retention, SalvageOptions, SalvageReport, TailState, TruncateReport, ViewReader, repair_record, salvage,
     truncate_dir,
 };
-pub use tree::{Change, Data, DataTree, NodeRef, Observer, Outcome, Owner, StoredStat, check_path};
+pub use tree::{
+    Change, Data, DataTree, Loaded, NodeRef, Observer, Outcome, Owner, SharedTree, StoredStat, SubtreeTotals,
+    TreeLoader, Walk, WalkedNode, check_path,
+};
 
 use base::planted::planted;

@@ -205,14 +205,8 @@ impl DataTree {
     ) -> Result<Outcome, Code> {
         let id = self.find(path).ok_or(Code::NO_NODE)?;
         self.change(id, path, |tree, id| {
-            let blob = tree.nodes.at(id).blob_id();
-            let old_bytes = tree.blobs.data(blob).map_or(0, |d| d.len() as u64);
-            let blob = tree.blobs.set_data(blob, data);
-            tree.approximate_bytes += data.map_or(0, |d| d.len() as u64);
-            tree.approximate_bytes -= old_bytes;
+            tree.set_content(id, path, data);
             let node = tree.nodes.at_mut(id);
-            node.set_blob(blob);
-            node.content_crc = super::digest::content_crc(path, data);
             (node.version, node.mzxid) = (version, context.zxid);
             tree.set_mtime(id, context.time_ms);
         });
@@ -220,18 +214,38 @@ impl DataTree {
         Ok(Outcome::Stat(self.stat(id)))
     }
 
-    fn set_mtime(&mut self, id: NodeId, time_ms: i64) {
-        let rare = self.rare(id);
+    /// Puts other data into a node.
+    pub(super) fn set_content(&mut self, id: NodeId, path: &str, data: Option<&[u8]>) {
+        let blob = self.nodes.at(id).blob_id();
+        let old_bytes = self.blobs.data(blob).map_or(0, |d| d.len() as u64);
+        self.approximate_bytes += data.map_or(0, |d| d.len() as u64);
+        self.approximate_bytes -= old_bytes;
+        let blob = self.blobs.set_data(blob, data);
         let node = self.nodes.at_mut(id);
-        if let (None, Some(mtime)) = (rare.times_ms, Packed::of(time_ms)) {
-            node.mtime = mtime;
-            return;
-        }
-        let ctime_ms = rare.times_ms.map_or(node.ctime.get(), |(ctime_ms, _)| ctime_ms);
-        self.set_rare(id, |rare| rare.times_ms = Some((ctime_ms, time_ms)));
+        node.set_blob(blob);
+        node.content_crc = super::digest::content_crc(path, data);
     }
 
-    fn set_acl(&mut self, id: NodeId, acl: crate::format::AclList<'_>) {
+    fn set_mtime(&mut self, id: NodeId, time_ms: i64) {
+        let ctime_ms = self.rare(id).times_ms.map_or(self.nodes.at(id).ctime.get(), |(ctime_ms, _)| ctime_ms);
+        self.set_times(id, ctime_ms, time_ms);
+    }
+
+    /// Sets both times, in the record if they fit.
+    pub(super) fn set_times(&mut self, id: NodeId, ctime_ms: i64, mtime_ms: i64) {
+        let apart = if let (Some(ctime), Some(mtime)) = (Packed::of(ctime_ms), Packed::of(mtime_ms)) {
+            let node = self.nodes.at_mut(id);
+            (node.ctime, node.mtime) = (ctime, mtime);
+            None
+        } else {
+            Some((ctime_ms, mtime_ms))
+        };
+        if apart.is_some() || self.nodes.at(id).is(super::store::Node::RARE) {
+            self.set_rare(id, |rare| rare.times_ms = apart);
+        }
+    }
+
+    pub(super) fn set_acl(&mut self, id: NodeId, acl: crate::format::AclList<'_>) {
         let old = self.acl_number(id);
         let new = self.acls.intern(acl);
         self.set_acl_number(id, new);

@@ -13,7 +13,7 @@ use crate::format::{AclBuf, AclEntry, AclList, Perms};
 /// A tree of nodes with ZooKeeper's semantics, and the sessions that own some of them.
 ///
 /// Changed by txns alone, with [`apply`](DataTree::apply); the same txns make the same tree, everywhere. Reads take
-/// `&self`; put it into a `SharedTree` to read while it is changed.
+/// `&self`; put it into a [`SharedTree`](crate::SharedTree) to read while it is changed.
 #[derive(Debug)]
 pub struct DataTree {
     pub(super) nodes: Nodes,
@@ -165,11 +165,7 @@ impl DataTree {
             let family = self.family_mut(id);
             (family.cversion, family.pzxid) = (stat.cversion, stat.pzxid);
         }
-        match stat.owner {
-            Owner::Persistent => {}
-            Owner::Session(owner) => self.sessions.own(owner, id),
-            Owner::Container | Owner::Ttl { .. } => drop(self.expiring.insert(id)),
-        }
+        self.enter_owner(id, stat.owner);
         if id != ROOT {
             self.link(parent, id, name);
         }
@@ -178,6 +174,22 @@ impl DataTree {
             self.digest = self.digest.wrapping_add(self.digest_of(id));
         }
         Some(id)
+    }
+
+    pub(super) fn enter_owner(&mut self, id: NodeId, owner: Owner) {
+        match owner {
+            Owner::Persistent => {}
+            Owner::Session(owner) => self.sessions.own(owner, id),
+            Owner::Container | Owner::Ttl { .. } => drop(self.expiring.insert(id)),
+        }
+    }
+
+    pub(super) fn leave_owner(&mut self, id: NodeId, owner: Owner) {
+        match owner {
+            Owner::Persistent => {}
+            Owner::Session(owner) => self.sessions.disown(owner, id),
+            Owner::Container | Owner::Ttl { .. } => drop(self.expiring.remove(&id)),
+        }
     }
 
     /// Makes a node its parent's child, and findable.
@@ -216,11 +228,7 @@ impl DataTree {
         let data_bytes = self.blobs.data(node.blob_id()).map_or(0, |d| d.len() as u64);
         self.approximate_bytes -= path_units(path) + data_bytes;
         self.acls.release(self.acl_number(id));
-        match self.owner(id) {
-            Owner::Persistent => {}
-            Owner::Session(owner) => self.sessions.disown(owner, id),
-            Owner::Container | Owner::Ttl { .. } => drop(self.expiring.remove(&id)),
-        }
+        self.leave_owner(id, self.owner(id));
         if node.is(Node::RARE) {
             self.rare.remove(&id);
         }

@@ -5,6 +5,7 @@ mod apply;
 mod change;
 mod data_tree;
 mod digest;
+mod load;
 #[cfg(test)]
 mod model;
 mod owner;
@@ -12,14 +13,21 @@ mod path;
 mod quota;
 mod read;
 mod sessions;
+mod shared;
 mod store;
+mod subtree;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 pub use apply::Outcome;
 pub use change::{Change, Observer};
 pub use data_tree::{DataTree, StoredStat};
+pub use load::{Loaded, TreeLoader};
 pub use owner::Owner;
 pub use path::check_path;
 pub use read::NodeRef;
+pub use shared::SharedTree;
 pub use store::Data;
+pub use subtree::SubtreeTotals;
+pub use walk::{Walk, WalkedNode};

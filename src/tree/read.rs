@@ -52,13 +52,18 @@ impl<'t> NodeRef<'t> {
         std::str::from_utf8(self.tree.name(self.id)).expect("names came as text")
     }
 
+    /// Its digest, as it counts into the tree's.
+    pub fn digest(&self) -> u64 {
+        self.tree.digest_of(self.id)
+    }
+
     /// How many children it has.
     pub fn child_count(&self) -> u32 {
         self.tree.child_count(self.id)
     }
 
     /// Its children in the order of their names (as bytes), those after the name `after` if one is given.
-    pub fn children(&self, after: Option<&str>) -> impl Iterator<Item = NodeRef<'t>> {
+    pub fn children(&self, after: Option<&str>) -> impl Iterator<Item = NodeRef<'t>> + use<'t> {
         let tree = self.tree;
         let children = tree.families.get(&self.id).map(|f| {
             f.children.iter(after.map(str::as_bytes), &|id| tree.name(id)).map(move |id| NodeRef { tree, id })

@@ -77,3 +77,67 @@ fn a_multi_with_an_error_changes_nothing() {
     assert_eq!(outcome, Outcome::Multi(codes.to_vec()));
     assert_eq!(outcome.code(), Code::NO_NODE);
 }
+
+#[test]
+fn a_walk_and_a_loader_make_the_same_tree() {
+    let acl: AclBuf = [Acl::open().as_entry()].into_iter().collect();
+    let mut tree = DataTree::new();
+    let mut zxid = 0;
+    let mut go = |tree: &mut DataTree, body: TxnBody<'_>| {
+        zxid += 1;
+        tree.apply(&txn(zxid, body), &mut ());
+    };
+    go(&mut tree, TxnBody::CreateSession { timeout_ms: 4000 });
+    go(&mut tree, create("/gone", b"", AclList::EMPTY, 2));
+    go(&mut tree, create("/b", b"", AclList::EMPTY, 3));
+    go(&mut tree, TxnBody::Delete { path: "/gone" });
+    for (n, name) in ["a", "b", "c"].into_iter().enumerate() {
+        let path = format!("/b/{name}");
+        go(&mut tree, create(&path, &[7; 5000], acl.as_list(), i32::try_from(n).unwrap() + 1));
+    }
+    go(&mut tree, create("/z", b"", AclList::EMPTY, 4));
+    go(&mut tree, create("/b/a/x", b"x", acl.as_list(), 1));
+    let kind = CreateKind::Ttl { ttl_ms: 1000 };
+    let ttl = Create { path: "/ttl", data: None, acl: AclList::EMPTY, kind, parent_cversion: Some(5) };
+    go(&mut tree, TxnBody::Create(ttl));
+    let mut loader = DataTree::loader();
+    let mut walk = Walk::new();
+    while tree.walk(&mut walk, 3, &mut |node| loader.node(&node)) {}
+    assert!((walk.progress(&tree) - 1.0).abs() < f64::EPSILON);
+    tree.sessions().into_iter().for_each(|(id, timeout)| loader.session(id, timeout));
+    let loaded = loader.finish(tree.last_zxid());
+    assert!(loaded.orphans.is_empty());
+    let paths = |tree: &DataTree| -> Vec<_> {
+        tree.descendants("/", None).map(|n| (n.path(), n.stored(), n.data().map(<[u8]>::to_vec))).collect()
+    };
+    assert_eq!(paths(&loaded.tree), paths(&tree));
+    assert_eq!(
+        (loaded.tree.digest(), loaded.tree.approximate_bytes()),
+        (tree.digest(), tree.approximate_bytes())
+    );
+    assert_eq!(loaded.tree.expired_paths(i64::MAX), ["/ttl"]);
+}
+
+#[test]
+fn descendants_come_in_pages_in_order() {
+    let mut tree = DataTree::new();
+    for (zxid, path) in (1..).zip(["/b", "/b/c", "/b/c/d", "/b-", "/b/a", "/a", "/b/c-", "/c"]) {
+        tree.apply(&txn(zxid, create(path, b"..", AclList::EMPTY, 1)), &mut ());
+    }
+    let all: Vec<_> = tree.descendants("/", None).map(|n| n.path()).collect();
+    assert_eq!(all[..8], ["/a", "/b", "/b/a", "/b/c", "/b/c/d", "/b/c-", "/b-", "/c"]);
+    for (at, after) in all.iter().enumerate() {
+        assert!(
+            tree.descendants("/", Some(after)).map(|n| n.path()).eq(all[at + 1..].iter().cloned()),
+            "{after}"
+        );
+    }
+    let below = |after| tree.descendants("/b", after).map(|n| n.path()).collect::<Vec<_>>();
+    assert_eq!(below(None), ["/b/a", "/b/c", "/b/c/d", "/b/c-"]);
+    assert_eq!(below(Some("/b/b/x")), ["/b/c", "/b/c/d", "/b/c-"]);
+    assert_eq!(below(Some("/b/c/a")), ["/b/c/d", "/b/c-"]);
+    assert_eq!(tree.descendants("/none", None).count(), 0);
+    let totals = tree.subtree_totals("/b").unwrap();
+    assert_eq!((totals.nodes, totals.data_bytes), (5, 10));
+    assert_eq!(tree.subtree_totals("/").unwrap().digest, tree.digest());
+}

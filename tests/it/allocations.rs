@@ -57,6 +57,12 @@ pub(crate) fn peak_bytes<T>(call: impl FnOnce() -> T) -> (T, u64) {
     (result, u64::try_from(PEAK.get() - before).unwrap_or(0))
 }
 
+/// What this thread holds now, less what it has freed of others'.
+#[allow(dead_code, reason = "for benches")]
+pub(crate) fn held_bytes() -> i64 {
+    HELD.get() as i64
+}
+
 /// Runs `call` and tells how many allocations this thread made in it.
 pub(crate) fn allocations<T>(call: impl FnOnce() -> T) -> (T, u64) {
     let before = COUNT.get();

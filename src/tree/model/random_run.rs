@@ -2,10 +2,10 @@ use std::env;
 
 use super::history::{History, Leader, below};
 use super::reference::{Model, ModelNode};
-use super::scene::Scene;
-use crate::base::Zxid;
+use super::scene::{Scene, Torn};
+use crate::base::{Random, Zxid};
 use crate::format::AclBuf;
-use crate::tree::{Owner, StoredStat};
+use crate::tree::{Owner, StoredStat, Walk};
 
 /// `ARBORLOG_TREE_SEED` runs one seed, `ARBORLOG_TREE_RUNS` so many instead of `runs`.
 fn seeds(runs: u64) -> std::ops::Range<u64> {
@@ -99,8 +99,60 @@ fn a_torn_snapshot_and_the_log_make_the_live_tree() {
                     )
                 }
             };
-            scene.assert_converges(&torn);
+            scene.assert_converges(&shuffled(torn, &scene, random));
         }
+    }
+}
+
+/// In any order; and some nodes met once more, later in the walk.
+fn shuffled(mut torn: Torn, scene: &Scene, random: &mut Random) -> Torn {
+    for at in (1..torn.nodes.len()).rev() {
+        torn.nodes.swap(at, below(random, at + 1));
+    }
+    for _ in 0..random.below(3) {
+        let path = torn.nodes[below(random, torn.nodes.len())].0.clone();
+        if let Some(node) = scene.states[below(random, scene.states.len())].nodes.get(&path) {
+            torn.nodes.push((path, node.clone()));
+        }
+    }
+    torn
+}
+
+/// The walk that snapshots are made of, with txns between its steps.
+#[test]
+fn a_walk_beside_a_writer_and_the_log_make_the_live_tree() {
+    for seed in seeds(1000) {
+        let _replay = Replay("a_walk_beside_a_writer", seed);
+        let mut scene = Scene::of(start(seed));
+        let mut history = History::new(seed, scene.model().clone(), Leader::Today);
+        for _ in 0..history.random.below(60) {
+            scene.take(history.step());
+            scene.begin();
+        }
+        let (start, mut nodes, mut walk) = (scene.model().last_zxid, Vec::new(), Walk::new());
+        let mut sessions = scene.model().sessions.clone();
+        loop {
+            let places = u32::try_from(1 + history.random.below(4)).expect("few");
+            let goes_on = scene.tree.walk(&mut walk, places, &mut |met| {
+                let node = ModelNode { data: met.data.map(Into::into), acl: met.acl.to_buf(), stat: met.stat };
+                nodes.push((met.path.to_owned(), node));
+            });
+            if !goes_on || scene.steps.len() > 60 {
+                break;
+            }
+            for _ in 0..history.random.below(4) {
+                scene.take(history.step());
+            }
+            if history.random.below(6) == 0 {
+                sessions.clone_from(&scene.model().sessions);
+            }
+        }
+        // A tree that grows faster than it is walked: the rest at once.
+        while scene.tree.walk(&mut walk, 100, &mut |met| {
+            let node = ModelNode { data: met.data.map(Into::into), acl: met.acl.to_buf(), stat: met.stat };
+            nodes.push((met.path.to_owned(), node));
+        }) {}
+        scene.assert_converges(&Torn { nodes, sessions, start });
     }
 }
 

@@ -5,7 +5,7 @@ use super::events::{self, Told};
 use super::reference::{Model, ModelNode};
 use super::step::{Op, Step};
 use crate::base::Zxid;
-use crate::tree::{Change, DataTree, Outcome};
+use crate::tree::{Change, DataTree, Outcome, WalkedNode};
 
 /// A live tree beside its model, the txns of a fuzzy range, and the states between them.
 #[derive(Debug)]
@@ -19,7 +19,8 @@ pub(super) struct Scene {
 /// The snapshot of a walk that met each node at another moment.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Torn {
-    pub(super) nodes: BTreeMap<String, ModelNode>,
+    /// As they were met: one that was deleted and created again may be there twice.
+    pub(super) nodes: Vec<(String, ModelNode)>,
     pub(super) sessions: BTreeMap<i64, i32>,
     /// The zxid that it is named with.
     pub(super) start: Zxid,
@@ -28,21 +29,20 @@ pub(super) struct Torn {
 impl Torn {
     /// The tree of what was captured; what has no parent is left out.
     pub(super) fn load(&self) -> DataTree {
-        let mut tree = DataTree::rootless();
+        let mut loader = DataTree::loader();
         for (path, node) in &self.nodes {
-            // None: its parent was not captured.
-            let _planted = tree.plant(path, node.data.as_deref(), node.acl.as_list(), &node.stat);
+            let (data, acl, stat) = (node.data.as_deref(), node.acl.as_list(), node.stat);
+            loader.node(&WalkedNode { path, data, acl, stat });
         }
-        self.sessions.iter().for_each(|(id, timeout_ms)| tree.sessions.create(*id, *timeout_ms));
-        tree.last_zxid = self.start;
-        tree
+        self.sessions.iter().for_each(|(id, timeout_ms)| loader.session(*id, *timeout_ms));
+        loader.finish(self.start).tree
     }
 }
 
 impl Scene {
     /// A scene that begins with this state.
     pub(super) fn of(model: Model) -> Scene {
-        let (nodes, sessions) = (model.nodes.clone(), model.sessions.clone());
+        let (nodes, sessions) = (model.nodes.clone().into_iter().collect(), model.sessions.clone());
         let tree = Torn { nodes, sessions, start: model.last_zxid }.load();
         Scene { tree, states: vec![model], steps: Vec::new() }
     }

@@ -1,0 +1,122 @@
+use std::collections::BTreeMap;
+
+use super::data_tree::{DataTree, StoredStat};
+use super::path;
+use super::store::NodeId;
+use super::walk::WalkedNode;
+use crate::base::Zxid;
+use crate::format::AclBuf;
+
+/// Builds a tree from nodes that were met on a walk, in any order.
+#[derive(Debug)]
+pub struct TreeLoader {
+    tree: DataTree,
+    /// Nodes whose parent has not come yet, by path.
+    waiting: BTreeMap<String, Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    data: Option<Vec<u8>>,
+    acl: AclBuf,
+    stat: StoredStat,
+}
+
+/// What became of the nodes that were loaded.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The tree.
+    pub tree: DataTree,
+    /// Nodes that were left out, since their parent was not among the nodes: it was deleted while the walk was
+    /// under way, after them. The txns of that time tell what became of them.
+    pub orphans: Vec<String>,
+}
+
+impl TreeLoader {
+    /// An empty tree: even the nodes that servers keep are to be loaded.
+    pub(super) fn new() -> TreeLoader {
+        TreeLoader { tree: DataTree::rootless(), waiting: BTreeMap::new() }
+    }
+
+    /// Takes in a node. One that came before is replaced.
+    pub fn node(&mut self, node: &WalkedNode<'_>) {
+        if self.put(node) {
+            // The later state of the two.
+            self.waiting.remove(node.path);
+        } else {
+            let data = node.data.map(<[u8]>::to_vec);
+            let waiting = Waiting { data, acl: node.acl.to_buf(), stat: node.stat };
+            self.waiting.insert(node.path.to_owned(), waiting);
+        }
+    }
+
+    /// Takes in a session.
+    pub fn session(&mut self, id: i64, timeout_ms: i32) {
+        self.tree.sessions.create(id, timeout_ms);
+    }
+
+    fn put(&mut self, node: &WalkedNode<'_>) -> bool {
+        let tree = &mut self.tree;
+        // The first node of all is the root.
+        let has_root = tree.nodes.len() > 0;
+        let is_root = node.path == path::ROOT;
+        let parent_is_there = match path::split(node.path) {
+            Some((parent, _)) => has_root && tree.find(parent).is_some(),
+            None => is_root,
+        };
+        if !parent_is_there {
+            return false;
+        }
+        match tree.find(node.path).filter(|_| has_root) {
+            Some(id) => tree.overwrite(id, node),
+            None => drop(tree.plant(node.path, node.data, node.acl, &node.stat)),
+        }
+        true
+    }
+
+    /// Ends the loading; without a root among the nodes, with a new tree. `zxid` is the last txn whose effect all nodes have.
+    pub fn finish(mut self, zxid: Zxid) -> Loaded {
+        let mut orphans = Vec::new();
+        // In the order of their paths, a parent comes before its children.
+        for (path, waiting) in std::mem::take(&mut self.waiting) {
+            let Waiting { data, acl, stat } = waiting;
+            let node = WalkedNode { path: &path, data: data.as_deref(), acl: acl.as_list(), stat };
+            if !self.put(&node) {
+                orphans.push(path);
+            }
+        }
+        if self.tree.nodes.len() == 0 {
+            self.tree = DataTree::new();
+        }
+        self.tree.last_zxid = zxid;
+        Loaded { tree: self.tree, orphans }
+    }
+}
+
+impl DataTree {
+    /// Makes a node as a walk has met it again: deleted and created anew, at another place.
+    fn overwrite(&mut self, id: NodeId, met: &WalkedNode<'_>) {
+        let stat = met.stat;
+        let owner = self.owner(id);
+        self.leave_owner(id, owner);
+        self.change(id, met.path, |tree, id| {
+            tree.set_content(id, met.path, met.data);
+            tree.set_acl(id, met.acl);
+            tree.set_rare(id, |rare| {
+                rare.times_ms = None;
+                (rare.owner, rare.aversion) = (stat.owner, stat.aversion);
+            });
+            let node = tree.nodes.at_mut(id);
+            (node.czxid, node.mzxid, node.version) = (stat.czxid, stat.mzxid, stat.version);
+            tree.set_times(id, stat.ctime_ms, stat.mtime_ms);
+            let family = tree.family_mut(id);
+            (family.cversion, family.pzxid) = (stat.cversion, stat.pzxid);
+        });
+        self.enter_owner(id, stat.owner);
+    }
+
+    /// Begins to build a tree from nodes.
+    pub fn loader() -> TreeLoader {
+        TreeLoader::new()
+    }
+}
