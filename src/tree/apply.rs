@@ -129,7 +129,11 @@ impl DataTree {
         context: Context,
         observer: &mut impl Observer,
     ) -> Result<Outcome, Code> {
-        let (parent_path, name) = path::split(create.path).ok_or(Code::NODE_EXISTS)?;
+        let (parent_path, name) = match path::split(create.path) {
+            Some(parts) => parts,
+            None if create.path == path::ROOT => return Err(Code::NODE_EXISTS),
+            None => return Err(Code::BAD_ARGUMENTS),
+        };
         let parent = self.find(parent_path).ok_or(Code::NO_NODE)?;
         if let Some(id) = self.find_child(parent, name) {
             // In a replay: this creation, or a later one. What it has done to the parent may be missing still.
