@@ -163,7 +163,8 @@ impl DataTree {
         let expired = |id: &NodeId| {
             let stored = self.stored(*id);
             let due = match stored.owner {
-                Owner::Container => stored.cversion > 0,
+                // The count may have wrapped.
+                Owner::Container => stored.cversion != 0,
                 Owner::Ttl { ttl_ms } => now_ms.saturating_sub(stored.mtime_ms) > ttl_ms,
                 _ => false,
             };
