@@ -109,7 +109,10 @@ fn candidates(on: &Model) -> Vec<(i64, Op)> {
         all.push((id, Op::CloseSession { paths: Some(on.ephemerals(id)) }));
     }
     let config = path::CONFIG.to_owned();
-    all.push((0, Op::Reconfig { version: on.nodes[path::CONFIG].stat.version + 1, path: config, data: None }));
+    all.push((
+        0,
+        Op::Reconfig { version: on.nodes[path::CONFIG].stat.version + 1, path: config, data: None },
+    ));
     all.push((0, Op::Error { code: Code::NO_NODE }));
     all.extend(multis(on));
     all

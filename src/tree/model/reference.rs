@@ -202,6 +202,7 @@ impl Model {
     fn create(&mut self, path: &str, node: ModelNode, parent_cversion: Option<i32>) -> Outcome {
         let parent_path = parent(path);
         let Some(parent) = self.nodes.get(parent_path) else { return Outcome::Failed(Code::NO_NODE) };
+        let counted = parent.stat.cversion.wrapping_add(1);
         let zxid = node.stat.czxid;
         if let Some(existing) = self.nodes.get_mut(path) {
             existing.acl = node.acl;
@@ -210,9 +211,8 @@ impl Model {
             }
             return Outcome::Failed(Code::NODE_EXISTS);
         }
-        let cversion = parent_cversion.unwrap_or_else(|| parent.stat.cversion.wrapping_add(1));
         self.nodes.insert(path.to_owned(), node);
-        self.raise(parent_path, cversion, zxid);
+        self.raise(parent_path, parent_cversion.unwrap_or(counted), zxid);
         Outcome::Stat(self.stat(path).expect("just made"))
     }
 

@@ -93,7 +93,9 @@ impl Scene {
     /// The nodes that are not the same all over the range.
     pub(super) fn affected(&self) -> Vec<String> {
         let all: BTreeSet<&String> = self.states.iter().flat_map(|state| state.nodes.keys()).collect();
-        let changes = |path: &&&String| self.states.windows(2).any(|w| w[0].nodes.get(**path) != w[1].nodes.get(**path));
+        let changes = |path: &&&String| {
+            self.states.windows(2).any(|w| w[0].nodes.get(**path) != w[1].nodes.get(**path))
+        };
         all.iter().filter(changes).map(|path| (*path).clone()).collect()
     }
 
@@ -141,7 +143,8 @@ impl Scene {
         let moments = self.states.len();
         let combinations = moments.pow(u32::try_from(digits).expect("few"));
         assert!(combinations <= 100_000, "{affected:?} are too many");
-        let end = Expected { digest: self.model().digest(), bytes: self.model().approximate_bytes(), affected };
+        let end =
+            Expected { digest: self.model().digest(), bytes: self.model().approximate_bytes(), affected };
         for number in 0..combinations {
             let digit = |at: usize| number / moments.pow(u32::try_from(at).expect("few")) % moments;
             let moment_of = |path: &str| end.affected.iter().position(|p| p == path).map_or(0, digit);

@@ -14,22 +14,60 @@ pub(super) struct Step {
 /// What a txn does, owned.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Op {
-    Create { path: String, data: Option<Vec<u8>>, acl: AclBuf, kind: CreateKind, parent_cversion: Option<i32> },
-    Delete { path: String },
-    DeleteContainer { path: String },
-    DeleteAll { paths: Vec<String> },
-    SetData { path: String, data: Option<Vec<u8>>, version: i32 },
-    Reconfig { path: String, data: Option<Vec<u8>>, version: i32 },
-    SetAcl { path: String, acl: AclBuf, version: i32 },
-    Check { path: String, version: i32 },
-    CreateSession { timeout_ms: i32 },
-    CloseSession { paths: Option<Vec<String>> },
-    Error { code: Code },
+    Create {
+        path: String,
+        data: Option<Vec<u8>>,
+        acl: AclBuf,
+        kind: CreateKind,
+        parent_cversion: Option<i32>,
+    },
+    Delete {
+        path: String,
+    },
+    DeleteContainer {
+        path: String,
+    },
+    DeleteAll {
+        paths: Vec<String>,
+    },
+    SetData {
+        path: String,
+        data: Option<Vec<u8>>,
+        version: i32,
+    },
+    Reconfig {
+        path: String,
+        data: Option<Vec<u8>>,
+        version: i32,
+    },
+    SetAcl {
+        path: String,
+        acl: AclBuf,
+        version: i32,
+    },
+    Check {
+        path: String,
+        version: i32,
+    },
+    CreateSession {
+        timeout_ms: i32,
+    },
+    CloseSession {
+        paths: Option<Vec<String>>,
+    },
+    Error {
+        code: Code,
+    },
     Multi(Vec<Op>),
 }
 
 impl Step {
     pub(super) fn apply_to(&self, tree: &mut DataTree, observer: &mut impl Observer) -> Outcome {
+        self.with_txn(|txn| tree.apply(txn, observer))
+    }
+
+    /// Hands out the txn, which borrows from here.
+    pub(super) fn with_txn<T>(&self, take: impl FnOnce(&Txn<'_>) -> T) -> T {
         let ops: Vec<TxnBody<'_>>;
         let body = if let Op::Multi(list) = &self.op {
             ops = list.iter().map(Op::body).collect();
@@ -38,7 +76,7 @@ impl Step {
             self.op.body()
         };
         let (zxid, time_ms, session_id) = (self.zxid, self.time_ms, self.session_id);
-        tree.apply(&Txn { zxid, time_ms, session_id, cxid: 0, digest: None, body }, observer)
+        take(&Txn { zxid, time_ms, session_id, cxid: 0, digest: None, body })
     }
 }
 
