@@ -22,8 +22,10 @@ fn main() {
     let args = BenchArgs::from_env();
     let nodes = if args.quick { 100_000 } else { 1_000_000 };
     let mut report = Report::new();
-    memory::measure(nodes, &mut report);
-    if !args.quick && memory::have_gigabytes(6) {
+    if std::env::var("SKIPMEM").is_err() {
+        memory::measure(nodes, &mut report);
+    }
+    if std::env::var("SKIPMEM").is_err() && !args.quick && memory::have_gigabytes(6) {
         memory::measure(10 * nodes, &mut report);
     }
     speed::measure(nodes, &mut report);

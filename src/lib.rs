@@ -57,7 +57,7 @@ pub use base::planted::plant;
 pub use base::{Code, Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
 pub use format::{
     Acl, AclBuf, AclEntry, AclList, Create, CreateKind, DatabaseId, Numbering, Ops, Paths, Perms,
-    SegmentFill, Stat, Txn, TxnBody,
+    SegmentFill, Stat, Txn, TxnBody, TxnBuf,
 };
 #[cfg(any(test, feature = "sim"))]
 pub use io::sim;

@@ -1,3 +1,5 @@
+use arborlog::DataTree;
+
 use super::report::Report;
 use super::{DATA, Leader, fill, node_path, shuffled, with_parents};
 use crate::allocations::held_bytes;
@@ -22,13 +24,14 @@ pub(crate) fn measure(nodes: usize, report: &mut Report) {
     let order = shuffled(nodes);
     let mut leader = Leader::new();
     let mut tree = with_parents(&mut leader);
-    let (held, resident) = (held_bytes(), resident_bytes());
+    let held = |tree: &DataTree| held_bytes() as f64 + tree.arena_bytes() as f64;
+    let (before, resident) = (held(&tree), resident_bytes());
     fill(&mut tree, &mut leader, &order, &paths, Some(&DATA));
     let count = nodes as f64;
     let own = ("node-00000000000".len() + DATA.len()) as f64;
     let per_node = |bytes: f64| bytes / count - own;
     let zookeeper = Some(321.6);
-    report.row(&case, "bytes_per_node_overhead", per_node((held_bytes() - held) as f64), "B", zookeeper);
+    report.row(&case, "bytes_per_node_overhead", per_node(held(&tree) - before), "B", zookeeper);
     report.row(
         &case,
         "resident_bytes_per_node_overhead",

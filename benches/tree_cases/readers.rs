@@ -40,7 +40,7 @@ pub(crate) fn measure(nodes: usize, report: &mut Report) {
     let creates: Vec<TxnBody<'_>> = extra.iter().map(|path| create_body(path, AclList::EMPTY, 0)).collect();
     let mut applied = Duration::ZERO;
     let (_, worst) = reads_per_second(&tree, &paths, &order, |_| {
-        let txn = leader.txn(TxnBody::Multi(Ops::Slice(&creates)));
+        let txn = leader.txn(TxnBody::Multi(Ops::from_slice(&creates)));
         let start = now();
         tree.apply(&txn, &mut ());
         applied = start.elapsed();

@@ -52,6 +52,11 @@ pub const MANIFEST_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Room kept on disk so that a manifest can be committed (and so a purge be done) on a full disk.
 pub const RESERVE_BYTES: u64 = 64 * 1024;
 
+/// Longest time to live of a node, in milliseconds: what 40 bits hold, some 34 years. The shortest is 1.
+///
+/// Source: ZooKeeper's `EphemeralType.TTL`.
+pub const TTL_MS_MAX: i64 = (1 << 40) - 1;
+
 const _: () = assert!(SEGMENT_HEADER_BYTES.is_multiple_of(SECTOR_BYTES));
 const _: () = assert!(SEGMENT_BYTES_MIN > SEGMENT_HEADER_BYTES);
 const _: () = assert!(RECORD_BYTES_MAX < i32::MAX as u64);

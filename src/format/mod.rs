@@ -28,4 +28,4 @@ pub(crate) use seal::{IndexEntry, Seal};
 pub use segment_header::SegmentFill;
 pub(crate) use segment_header::SegmentHeader;
 pub use stat::Stat;
-pub use txn::{Create, CreateKind, Ops, Paths, Txn, TxnBody};
+pub use txn::{Create, CreateKind, Ops, Paths, Txn, TxnBody, TxnBuf};

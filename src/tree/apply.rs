@@ -211,7 +211,8 @@ impl DataTree {
         self.change(id, path, |tree, id| {
             tree.set_content(id, path, data);
             let node = tree.nodes.at_mut(id);
-            (node.version, node.mzxid) = (version, context.zxid);
+            node.version = version;
+            node.set_mzxid(context.zxid);
             tree.set_mtime(id, context.time_ms);
         });
         observer.changed(Change::DataSet { path });

@@ -1,3 +1,4 @@
+use bytemuck::Zeroable;
 use hashbrown::{HashMap, HashSet};
 
 use super::acl_table::AclTable;
@@ -103,7 +104,7 @@ impl DataTree {
 
     pub(super) fn rootless() -> DataTree {
         DataTree {
-            nodes: Nodes::default(),
+            nodes: Nodes::new(),
             blobs: Blobs::new(),
             index: Index::new(),
             families: HashMap::new(),
@@ -148,17 +149,15 @@ impl DataTree {
         let (ctime, mtime) = (Packed::of(stat.ctime_ms), Packed::of(stat.mtime_ms));
         let blob = self.blobs.insert(name, data);
         let mut node = Node {
-            czxid: stat.czxid,
-            mzxid: stat.mzxid,
             ctime: ctime.unwrap_or(Packed::ZERO),
             mtime: mtime.unwrap_or(Packed::ZERO),
             version: stat.version,
             content_crc: content_crc(path, data),
             parent,
-            blob: 0,
-            acl: 0,
-            blob_class: 0,
             flags: Node::LIVE,
+            czxid: stat.czxid.get(),
+            mzxid: stat.mzxid.get(),
+            ..Node::zeroed()
         };
         node.set_blob(blob);
         let id = self.nodes.insert(node)?;
@@ -245,7 +244,7 @@ impl DataTree {
         if doomed.in_digest {
             self.digest = self.digest.wrapping_sub(self.digest_of(id));
         }
-        let node = self.nodes.at(id).clone();
+        let node = *self.nodes.at(id);
         let name = self.blobs.name(node.blob_id());
         let hash = self.index.hash(node.parent, name);
         self.index.remove(hash, id);
@@ -271,7 +270,7 @@ impl DataTree {
     pub(super) fn family_mut(&mut self, id: NodeId) -> &mut Family {
         let node = self.nodes.at_mut(id);
         node.set(Node::PARENT, true);
-        let pzxid = node.czxid;
+        let pzxid = node.czxid();
         self.families.entry(id).or_insert_with(|| Family {
             cversion: 0,
             pzxid,
@@ -367,9 +366,9 @@ impl DataTree {
         let family = if node.is(Node::PARENT) { self.families.get(&id) } else { None };
         let (ctime_ms, mtime_ms) = rare.times_ms.unwrap_or((node.ctime.get(), node.mtime.get()));
         StoredStat {
-            czxid: node.czxid,
-            mzxid: node.mzxid,
-            pzxid: family.map_or(node.czxid, |f| f.pzxid),
+            czxid: node.czxid(),
+            mzxid: node.mzxid(),
+            pzxid: family.map_or(node.czxid(), |f| f.pzxid),
             ctime_ms,
             mtime_ms,
             version: node.version,

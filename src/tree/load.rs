@@ -107,7 +107,9 @@ impl DataTree {
                 (rare.owner, rare.aversion) = (stat.owner, stat.aversion);
             });
             let node = tree.nodes.at_mut(id);
-            (node.czxid, node.mzxid, node.version) = (stat.czxid, stat.mzxid, stat.version);
+            node.version = stat.version;
+            node.set_czxid(stat.czxid);
+            node.set_mzxid(stat.mzxid);
             tree.set_times(id, stat.ctime_ms, stat.mtime_ms);
             let family = tree.family_mut(id);
             (family.cversion, family.pzxid) = (stat.cversion, stat.pzxid);

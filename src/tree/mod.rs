@@ -1,4 +1,4 @@
-//! The DataTree: what a coordination server keeps in memory and applies its log to. No I/O, no clock, no threads.
+//! The tree of nodes: what a coordination server keeps in memory and applies its log to. No I/O, no clock, no threads.
 
 mod acl_table;
 mod apply;

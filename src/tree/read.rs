@@ -123,6 +123,12 @@ impl DataTree {
         self.nodes.len().into()
     }
 
+    /// The memory that nodes, names and small data take outside of the allocator, in bytes: it comes in huge pages where
+    /// the system has them.
+    pub fn arena_bytes(&self) -> u64 {
+        self.nodes.bytes() + self.blobs.bytes()
+    }
+
     /// Never: a tree has a root.
     pub fn is_empty(&self) -> bool {
         false

@@ -71,7 +71,7 @@ fn a_multi_with_an_error_changes_nothing() {
         TxnBody::Error { code: Code::NO_NODE },
         TxnBody::Check { path: "/", version: -1 },
     ];
-    let outcome = tree.apply(&txn(1, TxnBody::Multi(Ops::Slice(&ops))), &mut ());
+    let outcome = tree.apply(&txn(1, TxnBody::Multi(Ops::from_slice(&ops))), &mut ());
     assert!(tree.get("/a").is_none());
     let codes = [Outcome::Done, Outcome::Failed(Code::NO_NODE), Outcome::Failed(Code::RUNTIME_INCONSISTENCY)];
     assert_eq!(outcome, Outcome::Multi(codes.to_vec()));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[allow(unreachable_pub, reason = "public for the fuzz targets")]
 mod bodies;
 
-use bodies::{Outcome, TARGETS, golden_group_bytes, golden_manifest, golden_segments};
+use bodies::{Outcome, TARGETS, golden_group_bytes, golden_manifest, golden_segments, golden_txns};
 
 /// Mutations for each target.
 const MUTATIONS: u64 = 800;
@@ -36,7 +36,7 @@ fn the_committed_corpus_holds() {
                 target(&input)
             })
             .collect();
-        assert!(outcomes.contains(&Outcome::Opened), "{name}: no seed is a log that opens: {outcomes:?}");
+        assert!(outcomes.contains(&Outcome::Opened), "{name}: no seed opens: {outcomes:?}");
     }
 }
 
@@ -121,6 +121,10 @@ fn fuzz_seeds_write() {
     write("manifest_decode", "signed", &[&[1], golden_manifest()]);
     write("manifest_decode", "short", &[&[1], b"arborlog manifest 1\n"]);
     write("manifest_decode", "newer", &[&[1], b"arborlog manifest 2\n"]);
+    for (name, txn) in golden_txns() {
+        write("txn_decode", name, &[&txn]);
+    }
+    write("txn_decode", "newer", &[&[2]]);
     // The kind of change, the file, a place in it, and what the kind takes.
     let (flip, garbage, chop, zero, remove, rename, copy, manifest, group, page) =
         (0, 1, 2, 3, 4, 5, 6, 7, 8, 9);

@@ -2,6 +2,7 @@
 
 mod allocations;
 mod allocations_per_append;
+mod allocations_per_txn;
 #[cfg(feature = "sim")]
 mod faults;
 #[cfg(feature = "sim")]
@@ -9,6 +10,7 @@ mod faults2;
 #[cfg(feature = "sim")]
 mod fuzz_replay;
 mod golden;
+mod golden_txns;
 mod kill_loop;
 mod recovery_codes;
 mod replaying_open;

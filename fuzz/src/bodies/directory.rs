@@ -10,14 +10,14 @@ use crate::allocations::peak_bytes;
 /// The files of a directory by name.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
-/// What became of a directory.
+/// What became of a directory, or of a txn.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
     /// The input makes no directory.
     Skipped,
     /// It was refused, and not a byte was changed.
     Refused,
-    /// It was opened, read, appended to, and opened again.
+    /// It was opened, read, appended to, and opened again; or decoded, and encoded again.
     Opened,
 }
 

@@ -1,4 +1,5 @@
 //! A real log as a start: the golden directory of version 1, which has seals, cuts and a segment being prepared.
+//! And the golden txns.
 
 use super::directory::Files;
 use super::layout::{PAGE, groups};
@@ -41,4 +42,14 @@ pub fn golden_group_bytes(segment: &[u8]) -> &[u8] {
     let end =
         segment.iter().rposition(|byte| *byte != 0).map_or(PAGE, |last| (last + 1).next_multiple_of(512));
     if groups(segment).is_empty() { &[] } else { &segment[PAGE..end.min(segment.len())] }
+}
+
+/// The golden txns by name.
+pub fn golden_txns() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+    let text = include_str!("../../../tests/golden/v1/txns.txt");
+    text.lines().filter_map(|line| line.split_once(' ')).map(|(name, hex)| {
+        let digit = |digit: u8| char::from(digit).to_digit(16).expect("a hexadecimal digit");
+        let byte = |pair: &[u8]| u8::try_from(digit(pair[0]) * 16 + digit(pair[1])).expect("two digits");
+        (name, hex.as_bytes().chunks_exact(2).map(byte).collect())
+    })
 }

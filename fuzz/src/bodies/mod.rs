@@ -1,7 +1,7 @@
 //! What the fuzz targets do with their input. The library's tests include this folder too, and replay the
 //! committed corpus through it; so nothing in here may need the fuzzer.
 //!
-//! Whatever the input is, a directory of files comes out of it, and [`directory::check`] holds for that.
+//! Where the input becomes a directory of files, [`directory::check`] holds for that.
 
 mod directory;
 mod frame_decode;
@@ -11,21 +11,24 @@ mod manifest_decode;
 mod recovery;
 mod segment_open;
 mod source;
+mod txn_decode;
 
 pub use directory::Outcome;
 pub use frame_decode::frame_decode;
-pub use golden::{golden_group_bytes, golden_manifest, golden_segments};
+pub use golden::{golden_group_bytes, golden_manifest, golden_segments, golden_txns};
 pub use manifest_decode::manifest_decode;
 pub use recovery::recovery;
 pub use segment_open::segment_open;
+pub use txn_decode::txn_decode;
 
 /// A target: any bytes in, what became of them out; it panics if something is wrong.
 pub type Target = fn(&[u8]) -> Outcome;
 
 /// All targets by name; each has a folder of this name in the corpus.
-pub const TARGETS: [(&str, Target); 4] = [
+pub const TARGETS: [(&str, Target); 5] = [
     ("frame_decode", frame_decode),
     ("manifest_decode", manifest_decode),
     ("recovery", recovery),
     ("segment_open", segment_open),
+    ("txn_decode", txn_decode),
 ];

@@ -126,7 +126,8 @@ pub enum CreateKind {
     Container,
     /// `createTTL`.
     Ttl {
-        /// How long the node stays after its last change when it has no children, in milliseconds: 1 to 2^40 - 1.
+        /// How long the node stays after its last change when it has no children, in milliseconds: 1 to
+        /// [`TTL_MS_MAX`](crate::limits::TTL_MS_MAX).
         ttl_ms: i64,
     },
 }

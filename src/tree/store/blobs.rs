@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
+use super::arena::Arena;
+
 /// Pages are about this large.
-const PAGE_BYTES: usize = 16 * 1024;
+const PAGE_BYTES: usize = 32 * 1024;
 /// Up to this size the sizes of places are 8 bytes apart, above it 64.
 const FINE_MAX: usize = 512;
 /// Name and data together up to this size, with their lengths, stand in a page; larger ones by themselves.
@@ -51,9 +53,10 @@ impl std::ops::Deref for Data {
 #[derive(Debug)]
 struct Class {
     size: usize,
-    /// A page has two to the power of this places.
-    shift: u32,
-    pages: Vec<Box<[u8]>>,
+    /// So many places are in a page.
+    per_page: u32,
+    /// Their numbers in the arena.
+    pages: Vec<u32>,
     used: u32,
     free: u32,
 }
@@ -61,42 +64,42 @@ struct Class {
 impl Class {
     fn new(class: usize) -> Class {
         let size = size_of_class(class);
-        Class { size, shift: (PAGE_BYTES / size).ilog2(), pages: Vec::new(), used: 0, free: NO_SLOT }
+        let per_page = u32::try_from(PAGE_BYTES / size).expect("small");
+        Class { size, per_page, pages: Vec::new(), used: 0, free: NO_SLOT }
     }
 
     fn place(&self, slot: u32) -> (usize, usize) {
-        let (page, at) = (slot >> self.shift, slot & ((1 << self.shift) - 1));
-        (page as usize, at as usize * self.size)
+        ((slot / self.per_page) as usize, (slot % self.per_page) as usize * self.size)
     }
 
-    fn bytes(&self, slot: u32) -> &[u8] {
+    fn bytes<'a>(&self, arena: &'a Arena, slot: u32) -> &'a [u8] {
         let (page, at) = self.place(slot);
-        &self.pages[page][at..at + self.size]
+        &arena.piece(self.pages[page] as usize)[at..at + self.size]
     }
 
-    fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
+    fn bytes_mut<'a>(&self, arena: &'a mut Arena, slot: u32) -> &'a mut [u8] {
         let (page, at) = self.place(slot);
-        &mut self.pages[page][at..at + self.size]
+        &mut arena.piece_mut(self.pages[page] as usize)[at..at + self.size]
     }
 
-    fn take(&mut self) -> u32 {
+    fn take(&mut self, arena: &mut Arena) -> u32 {
         if self.free != NO_SLOT {
             let slot = self.free;
-            let next = self.bytes(slot).first_chunk().expect("a place has eight bytes");
+            let next = self.bytes(arena, slot).first_chunk().expect("a place has eight bytes");
             self.free = u32::from_le_bytes(*next);
             return slot;
         }
         let slot = self.used;
         self.used += 1;
         if self.place(slot).0 == self.pages.len() {
-            self.pages.push(vec![0; self.size << self.shift].into_boxed_slice());
+            self.pages.push(u32::try_from(arena.add()).expect("64 TiB are enough"));
         }
         slot
     }
 
-    fn give_back(&mut self, slot: u32) {
+    fn give_back(&mut self, arena: &mut Arena, slot: u32) {
         let next = self.free.to_le_bytes();
-        self.bytes_mut(slot)[..4].copy_from_slice(&next);
+        self.bytes_mut(arena, slot)[..4].copy_from_slice(&next);
         self.free = slot;
     }
 }
@@ -111,6 +114,7 @@ struct Large {
 /// The names and data of all nodes, packed into pages by size so that a node costs no allocation of its own.
 #[derive(Debug)]
 pub(crate) struct Blobs {
+    arena: Arena,
     classes: Vec<Class>,
     large: Vec<Option<Large>>,
     large_free: Vec<u32>,
@@ -118,7 +122,12 @@ pub(crate) struct Blobs {
 
 impl Blobs {
     pub(crate) fn new() -> Blobs {
-        Blobs { classes: (0..CLASSES).map(Class::new).collect(), large: Vec::new(), large_free: Vec::new() }
+        Blobs {
+            arena: Arena::new(PAGE_BYTES),
+            classes: (0..CLASSES).map(Class::new).collect(),
+            large: Vec::new(),
+            large_free: Vec::new(),
+        }
     }
 
     /// Stores a name with data.
@@ -130,8 +139,8 @@ impl Blobs {
         let class = class_of(len);
         let class_number = u8::try_from(class).expect("few classes");
         let class = &mut self.classes[class];
-        let slot = class.take();
-        let place = class.bytes_mut(slot);
+        let slot = class.take(&mut self.arena);
+        let place = class.bytes_mut(&mut self.arena, slot);
         let data_len = data.map_or(NULL, |d| u16::try_from(d.len()).expect("at most INLINE_MAX"));
         let name_len = u16::try_from(name.len()).expect("at most INLINE_MAX");
         place[..2].copy_from_slice(&name_len.to_le_bytes());
@@ -162,7 +171,7 @@ impl Blobs {
             if len <= INLINE_MAX && class_of(len) == usize::from(id.class) {
                 // In its place.
                 let data_len = data.map_or(NULL, |d| u16::try_from(d.len()).expect("at most INLINE_MAX"));
-                let place = self.classes[usize::from(id.class)].bytes_mut(id.slot);
+                let place = self.classes[usize::from(id.class)].bytes_mut(&mut self.arena, id.slot);
                 place[2..HEADER].copy_from_slice(&data_len.to_le_bytes());
                 if let Some(data) = data {
                     place[HEADER + name_len..len].copy_from_slice(data);
@@ -175,18 +184,23 @@ impl Blobs {
         self.insert(&name, data)
     }
 
+    /// The memory of all pages.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.arena.bytes()
+    }
+
     /// Frees a place.
     pub(crate) fn remove(&mut self, id: BlobId) {
         if id.class == BlobId::LARGE {
             self.large[id.slot as usize] = None;
             self.large_free.push(id.slot);
         } else {
-            self.classes[usize::from(id.class)].give_back(id.slot);
+            self.classes[usize::from(id.class)].give_back(&mut self.arena, id.slot);
         }
     }
 
     fn lengths(&self, id: BlobId) -> (usize, u16) {
-        let place = self.classes[usize::from(id.class)].bytes(id.slot);
+        let place = self.classes[usize::from(id.class)].bytes(&self.arena, id.slot);
         (u16::from_le_bytes([place[0], place[1]]).into(), u16::from_le_bytes([place[2], place[3]]))
     }
 
@@ -199,7 +213,7 @@ impl Blobs {
         if id.class == BlobId::LARGE {
             return &self.large(id).name;
         }
-        let place = self.classes[usize::from(id.class)].bytes(id.slot);
+        let place = self.classes[usize::from(id.class)].bytes(&self.arena, id.slot);
         let len = usize::from(u16::from_le_bytes([place[0], place[1]]));
         &place[HEADER..HEADER + len]
     }
@@ -211,7 +225,7 @@ impl Blobs {
         }
         let (name_len, data_len) = self.lengths(id);
         let start = HEADER + name_len;
-        let place = self.classes[usize::from(id.class)].bytes(id.slot);
+        let place = self.classes[usize::from(id.class)].bytes(&self.arena, id.slot);
         (data_len != NULL).then(|| &place[start..start + usize::from(data_len)])
     }
 

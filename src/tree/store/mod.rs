@@ -1,6 +1,7 @@
 //! Where nodes live: fixed-size records, the bytes of names and data, an index by parent and name, and for each
 //! parent its children in the order of their names. Decision 0005 has what each costs.
 
+mod arena;
 mod blobs;
 mod children;
 mod index;

@@ -1,3 +1,5 @@
+use bytemuck::{Pod, Zeroable};
+
 use super::BlobId;
 use crate::base::Zxid;
 
@@ -5,7 +7,8 @@ use crate::base::Zxid;
 pub(crate) type NodeId = u32;
 
 /// A time in six bytes: milliseconds up to the year 10889. Other values are kept out of line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(transparent)]
 pub(crate) struct Packed([u8; 6]);
 
 impl Packed {
@@ -27,10 +30,12 @@ impl Packed {
 }
 
 /// What every node has. What few nodes have stands in side tables, which a flag tells to look into.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub(crate) struct Node {
-    pub(crate) czxid: Zxid,
-    pub(crate) mzxid: Zxid,
+    /// As plain numbers, so that records can be seen as bytes.
+    pub(crate) czxid: u64,
+    pub(crate) mzxid: u64,
     pub(crate) ctime: Packed,
     pub(crate) mtime: Packed,
     pub(crate) version: i32,
@@ -54,6 +59,22 @@ impl Node {
     pub(crate) const PARENT: u8 = 4;
     /// The ACL's number is too large for the field.
     pub(crate) const ACL_APART: u16 = u16::MAX;
+
+    pub(crate) fn czxid(&self) -> Zxid {
+        Zxid::new(self.czxid)
+    }
+
+    pub(crate) fn mzxid(&self) -> Zxid {
+        Zxid::new(self.mzxid)
+    }
+
+    pub(crate) fn set_czxid(&mut self, zxid: Zxid) {
+        self.czxid = zxid.get();
+    }
+
+    pub(crate) fn set_mzxid(&mut self, zxid: Zxid) {
+        self.mzxid = zxid.get();
+    }
 
     pub(crate) fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0

@@ -1,13 +1,16 @@
-use super::{BlobId, Node, NodeId, Packed};
-use crate::base::Zxid;
+use bytemuck::Zeroable;
 
-/// Records are kept in pages, so that growing never copies them and never stalls.
-const PAGE_NODES: usize = 1024;
+use super::arena::Arena;
+use super::{Node, NodeId};
 
-/// The records of all nodes, by number.
-#[derive(Debug, Default)]
+/// Records to a piece of memory.
+const PIECE_NODES: usize = 512;
+
+/// The records of all nodes, by number. Growing never moves them.
+#[derive(Debug)]
 pub(crate) struct Nodes {
-    pages: Vec<Vec<Node>>,
+    arena: Arena,
+    end: NodeId,
     free: Vec<NodeId>,
     live: u32,
 }
@@ -16,6 +19,10 @@ impl Nodes {
     /// More nodes than this do not fit: 28 bits.
     pub(crate) const MAX: u32 = (1 << 28) - 1;
 
+    pub(crate) fn new() -> Nodes {
+        Nodes { arena: Arena::new(PIECE_NODES * size_of::<Node>()), end: 0, free: Vec::new(), live: 0 }
+    }
+
     /// How many nodes there are.
     pub(crate) fn len(&self) -> u32 {
         self.live
@@ -23,9 +30,12 @@ impl Nodes {
 
     /// One more than the highest number in use, ever.
     pub(crate) fn end(&self) -> NodeId {
-        let full = self.pages.len().saturating_sub(1) * PAGE_NODES;
-        let last = self.pages.last().map_or(0, Vec::len);
-        NodeId::try_from(full + last).expect("bounded by MAX")
+        self.end
+    }
+
+    /// The memory of all records.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.arena.bytes()
     }
 
     /// Takes in a record and numbers it. `None` if there are too many.
@@ -35,52 +45,41 @@ impl Nodes {
             self.live += 1;
             return Some(id);
         }
-        let id = self.end();
+        let id = self.end;
         if id >= Nodes::MAX {
             return None;
         }
-        if self.pages.last().is_none_or(|page| page.len() == PAGE_NODES) {
-            // The first page grows as it is needed, so that a small tree is small.
-            let room = if self.pages.is_empty() { 8 } else { PAGE_NODES };
-            self.pages.push(Vec::with_capacity(room));
+        if (id as usize).is_multiple_of(PIECE_NODES) {
+            self.arena.add();
         }
-        self.pages.last_mut().expect("just made sure").push(node);
+        self.end += 1;
+        *self.at_mut(id) = node;
         self.live += 1;
         Some(id)
     }
 
     /// Frees a place.
     pub(crate) fn remove(&mut self, id: NodeId) {
-        let freed = Node {
-            czxid: Zxid::ZERO,
-            mzxid: Zxid::ZERO,
-            ctime: Packed::ZERO,
-            mtime: Packed::ZERO,
-            version: 0,
-            content_crc: 0,
-            parent: 0,
-            blob: 0,
-            acl: 0,
-            blob_class: BlobId::NONE.class,
-            flags: 0,
-        };
-        *self.at_mut(id) = freed;
+        *self.at_mut(id) = Node::zeroed();
         self.free.push(id);
         self.live -= 1;
     }
 
     /// The node of that number, if it lives.
     pub(crate) fn get(&self, id: NodeId) -> Option<&Node> {
-        let id = id as usize;
-        self.pages.get(id / PAGE_NODES)?.get(id % PAGE_NODES).filter(|node| node.is(Node::LIVE))
+        (id < self.end).then(|| self.at(id)).filter(|node| node.is(Node::LIVE))
     }
 
     /// The record of a number that is known to be in use.
     pub(crate) fn at(&self, id: NodeId) -> &Node {
-        &self.pages[id as usize / PAGE_NODES][id as usize % PAGE_NODES]
+        let id = id as usize;
+        let piece: &[Node] = bytemuck::cast_slice(self.arena.piece(id / PIECE_NODES));
+        &piece[id % PIECE_NODES]
     }
 
     pub(crate) fn at_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.pages[id as usize / PAGE_NODES][id as usize % PAGE_NODES]
+        let id = id as usize;
+        let piece: &mut [Node] = bytemuck::cast_slice_mut(self.arena.piece_mut(id / PIECE_NODES));
+        &mut piece[id % PIECE_NODES]
     }
 }

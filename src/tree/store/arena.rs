@@ -1,0 +1,85 @@
+use memmap2::MmapMut;
+
+/// Memory is asked of the system in pieces of this size, of which only what is used takes real memory.
+const REGION_BYTES: usize = 32 << 20;
+/// From so much on it is to come in huge pages, which save most of the misses when a large tree is read at random;
+/// a small tree is not to pay for them.
+const HUGE_FROM: usize = 2 << 20;
+
+/// Memory that only grows, in equal pieces that can be found by their number.
+///
+/// Beside the allocator's for one reason: it can ask for huge pages.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    piece_bytes: usize,
+    pieces_per_region: usize,
+    regions: Vec<MmapMut>,
+    pieces: usize,
+}
+
+impl Arena {
+    /// Memory in pieces of `piece_bytes`.
+    pub(crate) fn new(piece_bytes: usize) -> Arena {
+        Arena { piece_bytes, pieces_per_region: REGION_BYTES / piece_bytes, regions: Vec::new(), pieces: 0 }
+    }
+
+    /// Adds a piece of zeros and tells its number.
+    ///
+    /// # Panics
+    /// If the system has no memory left, as every allocation does.
+    pub(crate) fn add(&mut self) -> usize {
+        let number = self.pieces;
+        self.pieces += 1;
+        if number / self.pieces_per_region == self.regions.len() {
+            let region = MmapMut::map_anon(REGION_BYTES).expect("there is memory");
+            self.regions.push(region);
+            if self.regions.len() > 1 {
+                self.ask_for_huge_pages();
+            }
+        } else if self.pieces * self.piece_bytes >= HUGE_FROM && number * self.piece_bytes < HUGE_FROM {
+            self.ask_for_huge_pages();
+        }
+        number
+    }
+
+    fn ask_for_huge_pages(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(region) = self.regions.last() {
+            // A wish: without it everything works, more slowly.
+            let _wish = region.advise(memmap2::Advice::HugePage);
+        }
+    }
+
+    /// The bytes of a piece.
+    pub(crate) fn piece(&self, number: usize) -> &[u8] {
+        let at = number % self.pieces_per_region * self.piece_bytes;
+        &self.regions[number / self.pieces_per_region][at..at + self.piece_bytes]
+    }
+
+    pub(crate) fn piece_mut(&mut self, number: usize) -> &mut [u8] {
+        let at = number % self.pieces_per_region * self.piece_bytes;
+        &mut self.regions[number / self.pieces_per_region][at..at + self.piece_bytes]
+    }
+
+    /// How much is in use.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.pieces * self.piece_bytes) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_keep_what_is_written_to_them() {
+        let mut arena = Arena::new(16 * 1024);
+        for number in 0..5000 {
+            assert_eq!(arena.add(), number);
+            assert!(arena.piece(number).iter().all(|b| *b == 0));
+            arena.piece_mut(number).fill(number.to_le_bytes()[0]);
+        }
+        assert!((0..5000).all(|n| arena.piece(n).iter().all(|b| *b == n.to_le_bytes()[0])));
+        assert_eq!(arena.bytes(), 5000 * 16 * 1024);
+    }
+}
