@@ -8,7 +8,7 @@ use super::reference::{Model, ModelNode};
 use super::scene::Scene;
 use super::step::{Op, Step};
 use crate::base::{Code, Zxid};
-use crate::format::{Acl, AclBuf, AclList, CreateKind, Ops, Perms, Txn, TxnBody};
+use crate::format::{Acl, AclBuf, AclList, CreateKind, Perms};
 use crate::tree::data_tree::ROOT;
 use crate::tree::{DataTree, Outcome, Owner, StoredStat, Walk};
 
@@ -189,14 +189,6 @@ fn tx_01_what_only_asks_changes_nothing() {
         assert_eq!(live.model().nodes, before);
         live.assert_live();
     }
-    let inner = [TxnBody::Delete { path: "/a" }];
-    let outer = [TxnBody::Multi(Ops::Slice(&inner))];
-    let body = TxnBody::Multi(Ops::Slice(&outer));
-    let zxid = live.model().last_zxid.next_index().expect("few");
-    let txn = Txn { zxid, time_ms: 0, session_id: 0, cxid: 0, digest: None, body };
-    let outcome = live.tree.apply(&txn, &mut ());
-    assert_eq!(outcome, Outcome::Multi(vec![Outcome::Failed(Code::BAD_ARGUMENTS)]));
-    assert!(live.tree.get("/a").is_some());
 }
 
 #[test]

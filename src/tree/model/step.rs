@@ -71,7 +71,7 @@ impl Step {
         let ops: Vec<TxnBody<'_>>;
         let body = if let Op::Multi(list) = &self.op {
             ops = list.iter().map(Op::body).collect();
-            TxnBody::Multi(Ops::Slice(&ops))
+            TxnBody::Multi(Ops::from_slice(&ops))
         } else {
             self.op.body()
         };
@@ -93,7 +93,7 @@ impl Op {
             }),
             Op::Delete { path } => TxnBody::Delete { path },
             Op::DeleteContainer { path } => TxnBody::DeleteContainer { path },
-            Op::DeleteAll { paths } => TxnBody::DeleteAll { paths: Paths::Slice(paths) },
+            Op::DeleteAll { paths } => TxnBody::DeleteAll { paths: Paths::from_slice(paths) },
             Op::SetData { path, data, version } => {
                 TxnBody::SetData { path, data: data.as_deref(), version: *version }
             }
@@ -105,7 +105,9 @@ impl Op {
             }
             Op::Check { path, version } => TxnBody::Check { path, version: *version },
             Op::CreateSession { timeout_ms } => TxnBody::CreateSession { timeout_ms: *timeout_ms },
-            Op::CloseSession { paths } => TxnBody::CloseSession { paths: paths.as_deref().map(Paths::Slice) },
+            Op::CloseSession { paths } => {
+                TxnBody::CloseSession { paths: paths.as_deref().map(Paths::from_slice) }
+            }
             Op::Error { code } => TxnBody::Error { code: *code },
             Op::Multi(_) => unreachable!("a multi holds no multi"),
         }
