@@ -100,7 +100,8 @@ fn every_field_that_differs_is_told() {
     let root = |model: &mut Model, change: &dyn Fn(&mut ModelNode)| {
         change(model.nodes.get_mut("/").expect("the root"));
     };
-    let changes: [(&str, &dyn Fn(&mut Model)); 8] = [
+    type Change<'a> = &'a dyn Fn(&mut Model);
+    let changes: [(&str, Change<'_>); 8] = [
         ("paths", &|m| drop(m.nodes.insert("/x".to_owned(), m.nodes["/"].clone()))),
         ("sessions", &|m| m.sessions.extend([(1, 2)])),
         ("data of /", &|m| root(m, &|node| node.data = None)),

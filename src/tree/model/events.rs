@@ -85,7 +85,7 @@ fn what_is_told_too_much_or_too_little_is_found() {
     let mut after = before.clone();
     after.nodes.insert("/a".to_owned(), before.nodes["/zookeeper"].clone());
     let created = Told::Created("/a".to_owned());
-    assert_eq!(differences(&before, &after, &[created.clone()]), Vec::<String>::new());
+    assert_eq!(differences(&before, &after, std::slice::from_ref(&created)), Vec::<String>::new());
     let wrong: [&[Told]; 6] = [
         &[],
         &[created.clone(), created.clone()],

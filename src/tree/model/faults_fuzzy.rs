@@ -248,9 +248,9 @@ fn fz_13_no_orphan_comes_into_a_tree() {
         let (data, acl, stat) = (node.data.as_deref(), node.acl.as_list(), node.stat);
         loader.node(&crate::tree::WalkedNode { path, data, acl, stat });
     }
-    let loaded = loader.finish(torn.start);
-    assert_eq!(loaded.orphans, ["/a/b"]);
-    assert_eq!((loaded.tree.len(), loaded.tree.get("/a").is_none()), (4, true));
+    let end = loader.finish(torn.start);
+    assert_eq!(end.orphans, ["/a/b"]);
+    assert_eq!((end.tree.len(), end.tree.get("/a").is_none()), (4, true));
     // Here again, with something else below.
     make(&mut live, 0, "/a", PLAIN);
     make(&mut live, 0, "/a/c", PLAIN);

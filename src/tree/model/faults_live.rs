@@ -237,7 +237,7 @@ fn tx_05_paths_that_are_none_change_nothing() {
             let step = Step { zxid: model.last_zxid, time_ms: 1, session_id: 1, op };
             let mut told = 0;
             let outcome = step.apply_to(&mut tree, &mut |_: crate::tree::Change<'_>| told += 1);
-            assert!(!outcome.code().is_ok(), "{:.20}: {outcome:?}", path);
+            assert!(!outcome.code().is_ok(), "{path:.20}: {outcome:?}");
             assert_eq!(told, 0);
         }
         assert!(tree.get(path).is_none());

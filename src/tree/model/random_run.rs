@@ -75,7 +75,7 @@ fn a_torn_snapshot_and_the_log_make_the_live_tree() {
             scene.take(history.step());
             scene.begin();
         }
-        for _ in 0..1 + history.random.below(25) {
+        for _ in 0..=history.random.below(25) {
             scene.take(history.step());
         }
         let moments = scene.states.len();

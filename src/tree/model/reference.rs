@@ -279,14 +279,14 @@ fn node_digest(path: &str, node: &ModelNode) -> u32 {
 fn crc32(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {
         let mut table = [0; 256];
-        let mut byte = 0;
+        let mut byte = 0_u32;
         while byte < 256 {
-            let (mut crc, mut bit) = (byte as u32, 0);
+            let (mut crc, mut bit) = (byte, 0);
             while bit < 8 {
                 crc = if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
                 bit += 1;
             }
-            table[byte] = crc;
+            table[byte as usize] = crc;
             byte += 1;
         }
         table
