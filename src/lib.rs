@@ -71,8 +71,9 @@ pub use log::{
     truncate_dir,
 };
 pub use tree::{
-    Change, Data, DataTree, Loaded, NodeRef, Observer, Outcome, Owner, SharedTree, StoredStat, SubtreeTotals,
-    TreeLoader, Walk, WalkedNode, check_path,
+    Change, Data, DataTree, Loaded, NodeRef, Observer, Outcome, Owner, SetWatches, SharedTree, StoredStat,
+    SubtreeTotals, TreeLoader, Walk, WalkedNode, WatchEvent, WatchEventKind, WatchKind, WatchLimits,
+    WatchTable, check_path,
 };
 
 use base::planted::planted;

@@ -17,6 +17,7 @@ mod subtree;
 #[cfg(test)]
 mod tests;
 mod walk;
+mod watch;
 
 pub use apply::Outcome;
 pub use change::{Change, Observer};
@@ -29,3 +30,4 @@ pub use shared::SharedTree;
 pub use store::Data;
 pub use subtree::SubtreeTotals;
 pub use walk::{Walk, WalkedNode};
+pub use watch::{SetWatches, WatchEvent, WatchEventKind, WatchKind, WatchLimits, WatchTable};
