@@ -71,9 +71,10 @@ pub use log::{
     truncate_dir,
 };
 pub use tree::{
-    Change, Data, DataTree, Loaded, NodeRef, Observer, Outcome, Owner, SetWatches, SharedTree, StoredStat,
-    SubtreeTotals, TreeLoader, Walk, WalkedNode, WatchEvent, WatchEventKind, WatchKind, WatchLimits,
-    WatchTable, check_path,
+    Change, CreateMode, CreateRequest, Data, DataTree, Identity, Loaded, NodeRef, Observer, Outcome, Owner,
+    Proposal, ProposeOptions, Proposer, Request, RequestContext, SetWatches, SharedTree, StatCheck,
+    StoredStat, SubtreeTotals, TreeLoader, Walk, WalkedNode, WatchEvent, WatchEventKind, WatchKind,
+    WatchLimits, WatchTable, acl_allows, check_path, digest_id, fix_acl, mask_digest_ids,
 };
 
 use base::planted::planted;

@@ -36,7 +36,7 @@ public final class TreeBench {
 
     private static long sink;
 
-    private static double[] life(String[] paths, int[] order) throws Exception {
+    private static double[] life(int[] parents, String[] created, String[] asked) throws Exception {
         byte[] data = new byte[100];
         List<ACL> acl = new ArrayList<>(ZooDefs.Ids.OPEN_ACL_UNSAFE);
         DataTree tree = new DataTree();
@@ -48,34 +48,34 @@ public final class TreeBench {
         int[] cversions = new int[PARENTS];
         double[] seconds = new double[6];
         long start = System.nanoTime();
-        for (int node : order) {
-            tree.createNode(paths[node], data.clone(), acl, 0, ++cversions[node % PARENTS], zxid++, 1);
+        for (int at = 0; at < created.length; at++) {
+            tree.createNode(created[at], data.clone(), acl, 0, ++cversions[parents[at]], zxid++, 1);
         }
         seconds[0] = (System.nanoTime() - start) / 1e9;
         Stat stat = new Stat();
         start = System.nanoTime();
-        for (int node : order) {
-            sink += tree.getData(paths[node], stat, null).length + stat.getVersion();
+        for (String path : asked) {
+            sink += tree.getData(path, stat, null).length + stat.getVersion();
         }
         seconds[1] = (System.nanoTime() - start) / 1e9;
         start = System.nanoTime();
-        for (int node : order) {
-            sink += tree.statNode(paths[node], null).getVersion();
+        for (String path : asked) {
+            sink += tree.statNode(path, null).getVersion();
         }
         seconds[2] = (System.nanoTime() - start) / 1e9;
         start = System.nanoTime();
-        for (int node : order) {
-            tree.setData(paths[node], data.clone(), 1, zxid++, 2);
+        for (String path : asked) {
+            tree.setData(path, data.clone(), 1, zxid++, 2);
         }
         seconds[3] = (System.nanoTime() - start) / 1e9;
         start = System.nanoTime();
-        for (String path : paths) {
+        for (String path : created) {
             sink += tree.getData(path, stat, null).length + stat.getVersion();
         }
         seconds[4] = (System.nanoTime() - start) / 1e9;
         start = System.nanoTime();
-        for (int node : order) {
-            tree.deleteNode(paths[node], zxid++);
+        for (String path : asked) {
+            tree.deleteNode(path, zxid++);
         }
         seconds[5] = (System.nanoTime() - start) / 1e9;
         return seconds;
@@ -83,15 +83,22 @@ public final class TreeBench {
 
     public static void main(String[] args) throws Exception {
         int nodes = Integer.parseInt(args[0]);
-        String[] paths = new String[nodes];
-        for (int node = 0; node < nodes; node++) {
-            paths[node] = path(node);
-        }
         int[] order = shuffled(nodes);
+        int[] parents = new int[nodes];
+        String[] created = new String[nodes];
+        for (int at = 0; at < nodes; at++) {
+            parents[at] = order[at] % PARENTS;
+            created[at] = path(order[at]);
+        }
+        // In an order of their own, one after the other in memory as requests are that have just come in.
+        String[] asked = new String[nodes];
+        for (int at = 0; at < nodes; at++) {
+            asked[at] = new String(created[order[at]].toCharArray());
+        }
         double[] best = new double[6];
         java.util.Arrays.fill(best, Double.MAX_VALUE);
         for (int life = 0; life < 4; life++) {
-            double[] seconds = life(paths, order);
+            double[] seconds = life(parents, created, asked);
             for (int at = 0; at < best.length; at++) {
                 best[at] = Math.min(best[at], seconds[at]);
             }

@@ -12,6 +12,8 @@ const READERS: usize = 2;
 const MEASURED: Duration = Duration::from_millis(1500);
 /// What the writer applies a second: more than a log of one disk commits.
 const PACE: u64 = 100_000;
+/// In groups of so many, as a log commits them.
+const GROUP: u64 = 50;
 const MULTI: usize = 10_000;
 
 /// What readers notice of a writer that applies a busy log.
@@ -52,17 +54,18 @@ pub(crate) fn measure(nodes: usize, report: &mut Report) {
 /// Applies at a pace until it is told to stop.
 fn write(tree: &SharedTree, leader: &mut Leader, paths: &[String], stop: &AtomicBool) {
     let start = now();
-    for count in 0.. {
+    for group in 0.. {
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        let path = &paths[usize::try_from(count * 7919).expect("64 bits") % paths.len()];
-        let txn = leader.txn(TxnBody::SetData { path, data: Some(&DATA), version: 2 });
-        tree.apply(&txn, &mut ());
-        if count % 100 == 99 {
-            let due = start + Duration::from_nanos((count + 1) * 1_000_000_000 / PACE);
-            std::thread::sleep(due.saturating_duration_since(now()));
-        }
+        let first = group * GROUP;
+        let txns = (first..first + GROUP).map(|count| {
+            let path = &paths[usize::try_from(count * 7919).expect("64 bits") % paths.len()];
+            leader.txn(TxnBody::SetData { path, data: Some(&DATA), version: 2 })
+        });
+        tree.apply_group(txns, &mut ());
+        let due = start + Duration::from_nanos((first + GROUP) * 1_000_000_000 / PACE);
+        std::thread::sleep(due.saturating_duration_since(now()));
     }
 }
 

@@ -221,6 +221,7 @@ impl DataTree {
         let old_bytes = self.blobs.data(blob).map_or(0, |d| d.len() as u64);
         self.approximate_bytes += data.map_or(0, |d| d.len() as u64);
         self.approximate_bytes -= old_bytes;
+        self.quota_data_set(path, data, old_bytes);
         let blob = self.blobs.set_data(blob, data);
         let node = self.nodes.at_mut(id);
         node.set_blob(blob);

@@ -172,6 +172,7 @@ impl DataTree {
         if path::is_in_digest(path) {
             self.digest = self.digest.wrapping_add(self.digest_of(id));
         }
+        self.quota_planted(id, path, data);
         Some(id)
     }
 
@@ -226,6 +227,7 @@ impl DataTree {
         }
         let data_bytes = self.blobs.data(node.blob_id()).map_or(0, |d| d.len() as u64);
         self.approximate_bytes -= path_units(path) + data_bytes;
+        self.quota_uprooted(id, path, data_bytes);
         self.acls.release(self.acl_number(id));
         self.leave_owner(id, self.owner(id));
         if node.is(Node::RARE) {

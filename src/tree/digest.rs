@@ -2,9 +2,6 @@
 
 use crate::base::{Zxid, checksum};
 
-/// The version of ZooKeeper's way to make a digest: the same in all releases from 3.6 to 3.9.
-pub(crate) const VERSION: i32 = 2;
-
 /// The fields of a node that its digest covers beside path and data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DigestStat {

@@ -1,13 +1,16 @@
 //! The tree of nodes: what a coordination server keeps in memory and applies its log to. No I/O, no clock, no threads.
 
+mod acl_check;
 mod acl_table;
 mod apply;
 mod change;
 mod data_tree;
 mod digest;
+mod ip_range;
 mod load;
 mod owner;
 mod path;
+mod propose;
 mod quota;
 mod read;
 mod sessions;
@@ -19,12 +22,16 @@ mod tests;
 mod walk;
 mod watch;
 
+pub use acl_check::{Identity, acl_allows, digest_id, fix_acl, mask_digest_ids};
 pub use apply::Outcome;
 pub use change::{Change, Observer};
 pub use data_tree::{DataTree, StoredStat};
 pub use load::{Loaded, TreeLoader};
 pub use owner::Owner;
 pub use path::check_path;
+pub use propose::{
+    CreateMode, CreateRequest, Proposal, ProposeOptions, Proposer, Request, RequestContext, StatCheck,
+};
 pub use read::NodeRef;
 pub use shared::SharedTree;
 pub use store::Data;

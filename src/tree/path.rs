@@ -33,9 +33,22 @@ fn is_allowed(c: char) -> bool {
     !matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
-/// Checks as little of a path as ZooKeeper does of one that is to be found or deleted.
-pub(crate) fn check_form(path: &str) -> Result<(), Code> {
-    if path.starts_with('/') && !path.contains('\0') { Ok(()) } else { Err(Code::BAD_ARGUMENTS) }
+/// The parent of a path that is to be created or deleted, which is all that ZooKeeper checks of it at first.
+///
+/// # Errors
+/// [`Code::BAD_ARGUMENTS`] if it has no `/`, or a NUL.
+pub(crate) fn parent_loosely(path: &str) -> Result<&str, Code> {
+    match path.rfind('/') {
+        Some(0) if !path.contains('\0') => Ok(ROOT),
+        Some(at) if !path.contains('\0') => Ok(&path[..at]),
+        _ => Err(Code::BAD_ARGUMENTS),
+    }
+}
+
+/// A path and those of all nodes above it but the root, the longest first.
+pub(crate) fn self_and_above(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| path.rfind('/').map(|at| &path[..at]))
+        .take_while(|path| path.len() > ROOT.len())
 }
 
 /// The parent's path and the name, of any path but the root's.

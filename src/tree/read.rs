@@ -22,13 +22,21 @@ impl<'t> NodeRef<'t> {
         self.tree.stored(self.id)
     }
 
-    /// Its data, or null.
+    /// Its data, or null. Of a node that shows the totals of a quota, these.
     pub fn data(&self) -> Option<&'t [u8]> {
-        self.tree.blobs.data(self.tree.nodes.at(self.id).blob_id())
+        self.tree.data(self.id)
+    }
+
+    /// How many bytes are stored as its data, whatever it shows.
+    pub(super) fn stored_data_bytes(&self) -> usize {
+        self.tree.stored_data_bytes(self.id)
     }
 
     /// Its data to keep: shared with the tree if it has more than about 4 KiB, else copied, which costs less.
     pub fn data_to_keep(&self) -> Option<Data> {
+        if let Some(text) = self.tree.quotas.text(self.id) {
+            return Some(Data::copied(text.as_bytes()));
+        }
         self.tree.blobs.shared(self.tree.nodes.at(self.id).blob_id())
     }
 
@@ -89,10 +97,21 @@ impl DataTree {
         self.find(path).map(|id| self.stat(id))
     }
 
+    fn data(&self, id: NodeId) -> Option<&[u8]> {
+        match self.quotas.text(id) {
+            Some(text) => Some(text.as_bytes()),
+            None => self.blobs.data(self.nodes.at(id).blob_id()),
+        }
+    }
+
+    pub(super) fn stored_data_bytes(&self, id: NodeId) -> usize {
+        self.blobs.data(self.nodes.at(id).blob_id()).map_or(0, <[u8]>::len)
+    }
+
     pub(super) fn stat(&self, id: NodeId) -> Stat {
         let stored = self.stored(id);
         let child_count = i32::try_from(self.child_count(id)).unwrap_or(i32::MAX);
-        let data_bytes = self.blobs.data(self.nodes.at(id).blob_id()).map_or(0, <[u8]>::len);
+        let data_bytes = self.data(id).map_or(0, <[u8]>::len);
         Stat {
             czxid: stored.czxid,
             mzxid: stored.mzxid,
@@ -169,7 +188,8 @@ impl DataTree {
         let expired = |id: &NodeId| {
             let stored = self.stored(*id);
             let due = match stored.owner {
-                Owner::Container => stored.cversion > 0,
+                // The count may have gone past the end of its bits.
+                Owner::Container => stored.cversion != 0,
                 Owner::Ttl { ttl_ms } => now_ms.saturating_sub(stored.mtime_ms) > ttl_ms,
                 _ => false,
             };

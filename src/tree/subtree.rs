@@ -66,7 +66,7 @@ impl DataTree {
         let mut totals = SubtreeTotals::default();
         for node in std::iter::once(top).chain(self.descendants(root, None)) {
             totals.nodes += 1;
-            totals.data_bytes += node.data().map_or(0, |data| data.len() as u64);
+            totals.data_bytes += node.stored_data_bytes() as u64;
             if path::is_in_digest(&node.path()) {
                 totals.digest = totals.digest.wrapping_add(node.digest());
             }

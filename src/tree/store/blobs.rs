@@ -25,10 +25,8 @@ pub(crate) struct BlobId {
 }
 
 impl BlobId {
-    /// Nowhere.
-    pub(crate) const NONE: BlobId = BlobId { class: u8::MAX, slot: 0 };
     /// The class of those that stand by themselves.
-    const LARGE: u8 = u8::MAX - 1;
+    const LARGE: u8 = u8::MAX;
 }
 
 /// A node's data, to keep: shared with the tree where it is large, copied where copying is cheaper than sharing.

@@ -1,3 +1,5 @@
+use std::cmp::Ordering;
+
 use super::NodeId;
 
 /// A chunk with this many children is split.
@@ -15,31 +17,59 @@ pub(crate) struct Children {
     count: u32,
 }
 
+/// So much of what all names of a chunk share is kept with it.
+const PREFIX_MAX: usize = 23;
+
 #[derive(Debug)]
 struct Chunk {
-    /// So many bytes are the same at the start of all names of the chunk.
-    common: usize,
-    /// For each child the four bytes after those.
+    /// What all names of the chunk have in common at their start, up to `PREFIX_MAX` bytes.
+    prefix: [u8; PREFIX_MAX],
+    prefix_len: u8,
+    /// For each child the four bytes after the prefix.
     keys: Vec<u32>,
     ids: Vec<NodeId>,
 }
 
 impl Chunk {
-    fn new() -> Chunk {
-        Chunk { common: 0, keys: Vec::new(), ids: Vec::new() }
+    fn new(id: NodeId, name: &[u8]) -> Chunk {
+        let mut chunk = Chunk { prefix: [0; PREFIX_MAX], prefix_len: 0, keys: Vec::new(), ids: vec![id] };
+        chunk.set_prefix(name);
+        chunk.keys.push(key_of(name, chunk.prefix().len()));
+        chunk
+    }
+
+    fn prefix(&self) -> &[u8] {
+        &self.prefix[..self.prefix_len.into()]
+    }
+
+    fn set_prefix(&mut self, shared: &[u8]) {
+        let len = shared.len().min(PREFIX_MAX);
+        self.prefix[..len].copy_from_slice(&shared[..len]);
+        self.prefix_len = u8::try_from(len).expect("at most PREFIX_MAX");
+    }
+
+    /// Compares the name of the child at `at` with `name`, if need be by asking for it.
+    fn compare<'n>(&self, at: usize, name: &[u8], name_of: &impl Fn(NodeId) -> &'n [u8]) -> Ordering {
+        let prefix = self.prefix();
+        let shared = &name[..name.len().min(prefix.len())];
+        prefix
+            .cmp(shared)
+            .then_with(|| self.keys[at].cmp(&key_of(name, prefix.len())))
+            .then_with(|| name_of(self.ids[at]).cmp(name))
     }
 
     /// Where `name` stands or belongs; `Ok` if it stands there.
     fn search<'n>(&self, name: &[u8], name_of: &impl Fn(NodeId) -> &'n [u8]) -> Result<usize, usize> {
-        let Some(&first) = self.ids.first() else { return Err(0) };
-        let shared = common_len(name, name_of(first));
-        if shared < self.common {
+        let prefix = self.prefix();
+        match prefix.cmp(&name[..name.len().min(prefix.len())]) {
+            Ordering::Equal => {}
             // Before or behind them all.
-            return Err(if name < name_of(first) { 0 } else { self.ids.len() });
+            Ordering::Greater => return Err(0),
+            Ordering::Less => return Err(self.ids.len()),
         }
-        let key = key_of(name, self.common);
+        let key = key_of(name, prefix.len());
         let from = self.keys.partition_point(|k| *k < key);
-        let to = from + self.keys[from..].partition_point(|k| *k == key);
+        let to = from + self.keys[from..].iter().take_while(|k| **k == key).count();
         let found = self.ids[from..to].binary_search_by(|id| name_of(*id).cmp(name));
         found.map(|at| from + at).map_err(|at| from + at)
     }
@@ -49,13 +79,10 @@ impl Chunk {
             self.ids.reserve_exact(GROWTH);
             self.keys.reserve_exact(GROWTH);
         }
-        let shared = self.ids.first().map_or(name.len(), |first| common_len(name, name_of(*first)));
+        let shared = common_len(name, self.prefix());
         self.ids.insert(at, id);
-        if self.ids.len() == 1 {
-            self.common = shared;
-        }
-        if shared < self.common {
-            self.common = shared;
+        if shared < self.prefix().len() {
+            self.prefix_len = u8::try_from(shared).expect("less than before");
             self.keys.clear();
             // The new one cannot be asked yet.
             let key = |other: &NodeId| {
@@ -63,7 +90,7 @@ impl Chunk {
             };
             self.keys.extend(self.ids.iter().map(key));
         } else {
-            self.keys.insert(at, key_of(name, self.common));
+            self.keys.insert(at, key_of(name, shared));
         }
     }
 
@@ -75,17 +102,19 @@ impl Chunk {
     /// Takes the names anew: they may share more.
     fn rebuild<'n>(&mut self, name_of: &impl Fn(NodeId) -> &'n [u8]) {
         if let (Some(first), Some(last)) = (self.ids.first(), self.ids.last()) {
-            self.common = common_len(name_of(*first), name_of(*last));
+            let first = name_of(*first);
+            self.set_prefix(&first[..common_len(first, name_of(*last))]);
         }
+        let prefix_len = self.prefix().len();
         self.keys.clear();
         self.keys.reserve_exact(self.ids.capacity());
-        self.keys.extend(self.ids.iter().map(|id| key_of(name_of(*id), self.common)));
+        self.keys.extend(self.ids.iter().map(|id| key_of(name_of(*id), prefix_len)));
     }
 
     fn split<'n>(&mut self, name_of: &impl Fn(NodeId) -> &'n [u8]) -> Chunk {
-        let mut upper = Chunk::new();
-        upper.ids.reserve_exact(CHUNK_MAX / 2 + GROWTH);
-        upper.ids.extend(self.ids.drain(CHUNK_MAX / 2..));
+        let mut ids = Vec::with_capacity(CHUNK_MAX / 2 + GROWTH);
+        ids.extend(self.ids.drain(CHUNK_MAX / 2..));
+        let mut upper = Chunk { prefix: [0; PREFIX_MAX], prefix_len: 0, keys: Vec::new(), ids };
         upper.rebuild(name_of);
         self.ids.shrink_to(CHUNK_MAX / 2 + GROWTH);
         self.keys = Vec::new();
@@ -102,17 +131,15 @@ impl Children {
 
     /// The chunk in which `name` stands or belongs.
     fn chunk_of<'n>(&self, name: &[u8], name_of: &impl Fn(NodeId) -> &'n [u8]) -> usize {
-        let behind = self
-            .chunks
-            .partition_point(|chunk| chunk.ids.first().is_some_and(|first| name_of(*first) <= name));
-        behind.saturating_sub(1)
+        // The first one takes what is before all of them.
+        self.chunks[1..].partition_point(|chunk| chunk.compare(0, name, name_of).is_le())
     }
 
     /// Adds a child that is not there yet.
     pub(crate) fn insert<'n>(&mut self, id: NodeId, name: &[u8], name_of: &impl Fn(NodeId) -> &'n [u8]) {
         self.count += 1;
         if let Some(last) = self.chunks.last_mut() {
-            let behind_all = last.ids.last().is_some_and(|last| name_of(*last) < name);
+            let behind_all = last.compare(last.ids.len() - 1, name, name_of).is_lt();
             if behind_all && last.ids.len() < CHUNK_MAX {
                 return last.insert(last.ids.len(), id, name, name_of);
             }
@@ -121,16 +148,14 @@ impl Children {
             }
         }
         // Names that come in order fill one chunk after the other.
-        let mut chunk = Chunk::new();
-        chunk.insert(0, id, name, name_of);
-        self.chunks.push(chunk);
+        self.chunks.push(Chunk::new(id, name));
     }
 
     fn insert_inside<'n>(&mut self, id: NodeId, name: &[u8], name_of: &impl Fn(NodeId) -> &'n [u8]) {
         let mut at = self.chunk_of(name, name_of);
         if self.chunks[at].ids.len() >= CHUNK_MAX {
             let upper = self.chunks[at].split(name_of);
-            let is_upper = upper.ids.first().is_some_and(|first| name_of(*first) <= name);
+            let is_upper = upper.compare(0, name, name_of).is_le();
             self.chunks.insert(at + 1, upper);
             at += usize::from(is_upper);
         }

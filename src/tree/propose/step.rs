@@ -1,0 +1,121 @@
+use std::sync::Arc;
+
+use super::super::acl_check::{acl_allows, fix_acl};
+use super::super::data_tree::DataTree;
+use super::super::path;
+use super::context::RequestContext;
+use super::options::ProposeOptions;
+use super::outstanding::{Outstanding, Pending};
+use super::state::{NodeState, SessionState};
+use crate::base::Code;
+use crate::format::{Acl, AclList, Perms};
+
+/// One request on its way to a txn: what it looks at, and what it changes.
+#[derive(Debug)]
+pub(super) struct Step<'a> {
+    pub(super) tree: &'a DataTree,
+    pub(super) outstanding: &'a mut Outstanding,
+    pub(super) context: &'a RequestContext<'a>,
+    pub(super) options: &'a ProposeOptions,
+}
+
+impl Step<'_> {
+    /// The node at a path as it will be.
+    ///
+    /// # Errors
+    /// [`Code::NO_NODE`] if it will not be there.
+    pub(super) fn node(&self, path: &str) -> Result<NodeState, Code> {
+        match self.outstanding.node(path) {
+            Pending::Is(state) => return Ok(state.clone()),
+            Pending::Gone => return Err(Code::NO_NODE),
+            Pending::Untouched => {}
+        }
+        let id = self.tree.find(path).ok_or(Code::NO_NODE)?;
+        Ok(NodeState {
+            stored: self.tree.stored(id),
+            child_count: self.tree.child_count(id),
+            data_bytes: self.tree.stored_data_bytes(id),
+            acl: None,
+        })
+    }
+
+    pub(super) fn exists(&self, path: &str) -> bool {
+        match self.outstanding.node(path) {
+            Pending::Is(_) => true,
+            Pending::Gone => false,
+            Pending::Untouched => self.tree.find(path).is_some(),
+        }
+    }
+
+    /// Puts a changed node in place of what was there; `None` deletes it.
+    pub(super) fn put(&mut self, path: &str, state: Option<NodeState>) {
+        self.count_for_quotas(path, state.as_ref());
+        self.outstanding.set_node(self.context.zxid, path, state);
+    }
+
+    /// Checks the ACL of a node.
+    ///
+    /// # Errors
+    /// [`Code::NO_AUTH`] unless it grants one of the permissions.
+    pub(super) fn allow(&self, path: &str, node: &NodeState, wanted: Perms) -> Result<(), Code> {
+        if self.options.skip_acl {
+            return Ok(());
+        }
+        let list = match &node.acl {
+            Some(bytes) => AclList::of_valid(bytes),
+            // No change of it is on its way, so the tree has it.
+            None => self.tree.get(path).map_or(AclList::EMPTY, |node| node.acl()),
+        };
+        if acl_allows(list, self.context.identities, wanted) { Ok(()) } else { Err(Code::NO_AUTH) }
+    }
+
+    /// The list that is stored for one that was asked for.
+    pub(super) fn fix_acl(&self, acl: &[Acl]) -> Result<Arc<[u8]>, Code> {
+        let is_known = |scheme: &str| self.options.schemes.iter().any(|known| known == scheme);
+        let fixed = fix_acl(acl, self.context.identities, is_known)?;
+        Ok(Arc::from(fixed.as_list().as_bytes()))
+    }
+
+    /// Checks that the session that asks is not about to end. One that is not known may live elsewhere.
+    pub(super) fn is_not_closing(&self) -> Result<(), Code> {
+        match self.outstanding.session(self.context.session_id) {
+            Some(SessionState::Closing) => Err(Code::SESSION_EXPIRED),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the session that asks can own nodes.
+    pub(super) fn is_live(&self) -> Result<(), Code> {
+        self.is_not_closing()?;
+        let id = self.context.session_id;
+        let is_known = self.outstanding.session(id).is_some() || self.tree.session_timeout_ms(id).is_some();
+        if is_known { Ok(()) } else { Err(Code::UNKNOWN_SESSION) }
+    }
+
+    /// What a child's coming or going does to its parent: all of it, but for the count of those created.
+    pub(super) fn touch_parent(&mut self, path: &str, change: impl FnOnce(&mut NodeState)) {
+        let Some((parent_path, _)) = path::split(path) else { return };
+        if let Ok(mut parent) = self.node(parent_path) {
+            parent.stored.pzxid = parent.stored.pzxid.max(self.context.zxid);
+            change(&mut parent);
+            self.put(parent_path, Some(parent));
+        }
+    }
+}
+
+/// The version after this one. It wraps, but never to -1, which stands for any.
+///
+/// Source: ZooKeeper's `PrepRequestProcessor.checkAndIncVersion`, with ZOOKEEPER-4743.
+///
+/// # Errors
+/// [`Code::BAD_VERSION`] if another one was expected.
+pub(super) fn next_version(found: i32, expected: i32) -> Result<i32, Code> {
+    is_version(found, expected)?;
+    Ok(if found == -2 { 0 } else { found.wrapping_add(1) })
+}
+
+/// # Errors
+/// [`Code::BAD_VERSION`] if another one was expected.
+pub(super) fn is_version(found: i32, expected: i32) -> Result<(), Code> {
+    if expected == -1 || expected == found { Ok(()) } else { Err(Code::BAD_VERSION) }
+}
