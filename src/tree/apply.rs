@@ -106,11 +106,13 @@ impl DataTree {
             }
             TxnBody::CloseSession { paths } => {
                 if let Some(paths) = paths {
-                    paths.iter().for_each(|path| drop(self.apply_delete(path, context.zxid, observer)));
+                    for path in paths.iter() {
+                        let _gone = self.apply_delete(path, context.zxid, observer);
+                    }
                 }
                 // What the leader did not list.
                 for path in self.ephemeral_paths(context.session_id) {
-                    drop(self.apply_delete(&path, context.zxid, observer));
+                    let _gone = self.apply_delete(&path, context.zxid, observer);
                 }
                 if self.sessions.close(context.session_id) {
                     observer.changed(Change::SessionClosed { id: context.session_id });
@@ -129,7 +131,11 @@ impl DataTree {
         context: Context,
         observer: &mut impl Observer,
     ) -> Result<Outcome, Code> {
-        let (parent_path, name) = path::split(create.path).ok_or(Code::NODE_EXISTS)?;
+        let (parent_path, name) = match path::split(create.path) {
+            Some(parts) => parts,
+            None if create.path == path::ROOT => return Err(Code::NODE_EXISTS),
+            None => return Err(Code::BAD_ARGUMENTS),
+        };
         let parent = self.find(parent_path).ok_or(Code::NO_NODE)?;
         if let Some(id) = self.find_child(parent, name) {
             // In a replay: this creation, or a later one. What it has done to the parent may be missing still.

@@ -77,6 +77,14 @@ pub struct StoredStat {
     pub owner: Owner,
 }
 
+/// A node that is to be removed.
+#[derive(Clone, Copy, Debug)]
+struct Doomed {
+    id: NodeId,
+    path_units: u64,
+    in_digest: bool,
+}
+
 pub(super) const ROOT: NodeId = 0;
 
 impl DataTree {
@@ -205,16 +213,41 @@ impl DataTree {
 
     /// Removes a node with everything below it, from everywhere.
     pub(super) fn uproot(&mut self, id: NodeId, path: &str) {
-        let below: Vec<NodeId> = self
-            .families
-            .get(&id)
-            .map(|f| f.children.iter(None, &|id| self.name(id)).collect())
-            .unwrap_or_default();
-        for child in below {
-            let path = self.path_of(child);
-            self.uproot(child, &path);
+        let top = Doomed { id, path_units: path_units(path), in_digest: path::is_in_digest(path) };
+        if self.child_count(id) > 0 {
+            // Children before their parents. A list, not a recursion: a chain of nodes can be very deep.
+            let below_counts = top.in_digest && path != path::ZOOKEEPER;
+            for node in self.below(&top, below_counts).iter().rev() {
+                // Its path is asked for by quotas alone.
+                let counted = !self.quotas.is_empty() || !node.in_digest;
+                let path = counted.then(|| self.path_of(node.id));
+                self.uproot_leaf(node, path.as_deref());
+            }
         }
-        if path::is_in_digest(path) {
+        self.uproot_leaf(&top, Some(path));
+    }
+
+    /// The nodes below one, each after its parent. `in_digest` says whether they count.
+    fn below(&self, top: &Doomed, in_digest: bool) -> Vec<Doomed> {
+        let mut nodes: Vec<Doomed> = Vec::new();
+        let mut next = 0;
+        let (mut id, mut units) = (top.id, top.path_units);
+        loop {
+            if let Some(family) = self.families.get(&id) {
+                nodes.extend(family.children.iter(None, &|id| self.name(id)).map(|id| {
+                    let name = std::str::from_utf8(self.name(id)).expect("names came as text");
+                    Doomed { id, path_units: units + 1 + path_units(name), in_digest }
+                }));
+            }
+            let Some(node) = nodes.get(next) else { return nodes };
+            (id, units) = (node.id, node.path_units);
+            next += 1;
+        }
+    }
+
+    fn uproot_leaf(&mut self, doomed: &Doomed, path: Option<&str>) {
+        let id = doomed.id;
+        if doomed.in_digest {
             self.digest = self.digest.wrapping_sub(self.digest_of(id));
         }
         let node = *self.nodes.at(id);
@@ -226,8 +259,10 @@ impl DataTree {
             family.children.remove(name, &|id| blobs.name(nodes.at(id).blob_id()));
         }
         let data_bytes = self.blobs.data(node.blob_id()).map_or(0, |d| d.len() as u64);
-        self.approximate_bytes -= path_units(path) + data_bytes;
-        self.quota_uprooted(id, path, data_bytes);
+        self.approximate_bytes -= doomed.path_units + data_bytes;
+        if let Some(path) = path {
+            self.quota_uprooted(id, path, data_bytes);
+        }
         self.acls.release(self.acl_number(id));
         self.leave_owner(id, self.owner(id));
         if node.is(Node::RARE) {

@@ -8,6 +8,8 @@ mod data_tree;
 mod digest;
 mod ip_range;
 mod load;
+#[cfg(test)]
+mod model;
 mod owner;
 mod path;
 mod propose;

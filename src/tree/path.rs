@@ -51,10 +51,14 @@ pub(crate) fn self_and_above(path: &str) -> impl Iterator<Item = &str> {
         .take_while(|path| path.len() > ROOT.len())
 }
 
-/// The parent's path and the name, of any path but the root's.
+/// The parent's path and the name, of any path but the root's. `None` too for what can be no node's path: with an
+/// empty name at its end or before it.
 pub(crate) fn split(path: &str) -> Option<(&str, &str)> {
-    let at = path.rfind('/').filter(|_| path != ROOT)?;
-    Some((if at == 0 { ROOT } else { &path[..at] }, &path[at + 1..]))
+    let (parent, name) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty())?;
+    match parent {
+        "" => Some((ROOT, name)),
+        _ => (!parent.ends_with('/')).then_some((parent, name)),
+    }
 }
 
 /// Whether servers need the node: it cannot be deleted.
@@ -114,7 +118,9 @@ mod tests {
 
     #[test]
     fn paths_are_taken_apart() {
-        assert_eq!(split("/"), None);
+        for none in ["/", "", "a", "//", "//a", "/a/", "/a//b"] {
+            assert_eq!(split(none), None, "{none:?}");
+        }
         assert_eq!(split("/a"), Some(("/", "a")));
         assert_eq!(split("/a/b"), Some(("/a", "b")));
         assert!(

@@ -143,4 +143,44 @@ fn fuzz_seeds_write() {
     write("recovery", "unclean", &[&[manifest, 0, 0, 0, 0, 6, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]]);
     write("recovery", "group-field", &[&[group, 6, 0, 0, 0, 0, 0, 0, 7, 0, 0, 1]]);
     write("recovery", "page-field", &[&[page, 6, 0, 0, 0, 5, 0, 0, 1, 0]]);
+    tree_seeds(&write);
+}
+
+/// Each txn: a byte for the zxid, one for the time, one for the session; its kind, a path (how many names, and
+/// which), a choice of data, list and kind of node, and a version.
+fn tree_seeds(write: &dyn Fn(&str, &str, &[&[u8]])) {
+    let session: &[u8] = &[0, 8, 0, 9, 0, 0, 6];
+    let create_a: &[u8] = &[0, 8, 0, 0, 1, 0, 0, 3];
+    let create_ab_ephemeral: &[u8] = &[0, 8, 0, 0, 2, 0, 1, 16, 3];
+    let create_b_container: &[u8] = &[0, 8, 0, 0, 1, 1, 160, 4];
+    let set_a: &[u8] = &[0, 8, 0, 6, 1, 0, 3, 3];
+    let acl_of_a: &[u8] = &[0, 8, 0, 8, 1, 0, 8, 3];
+    let delete_a: &[u8] = &[0, 8, 0, 3, 1, 0, 0, 2];
+    let delete_b: &[u8] = &[0, 8, 0, 3, 1, 1, 0, 2];
+    let close: &[u8] = &[0, 8, 0, 10, 0, 0, 2];
+    let multi: &[u8] = &[0, 8, 0, 13, 0, 0, 2, 2, 0, 2, 0, 0, 0, 5, 11, 1, 0, 0, 2];
+    let slashes: &[u8] = &[0, 8, 0, 0, 231, 0, 0, 5];
+    write(
+        "tree_model",
+        "valid",
+        &[
+            session,
+            create_a,
+            create_ab_ephemeral,
+            create_b_container,
+            set_a,
+            acl_of_a,
+            delete_b,
+            multi,
+            close,
+        ],
+    );
+    write(
+        "tree_model",
+        "above-others",
+        &[session, create_a, create_ab_ephemeral, multi, delete_a, create_a, close],
+    );
+    write("tree_model", "again", &[create_a, create_a, &[250, 8, 0, 3, 1, 0, 0, 2], delete_a, set_a]);
+    write("tree_model", "no-parent", &[create_ab_ephemeral, session, close, acl_of_a, create_a]);
+    write("tree_model", "no-path", &[create_a, slashes, slashes, delete_a, &[0, 8, 0, 3, 231, 0, 0, 2]]);
 }

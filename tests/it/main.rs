@@ -15,3 +15,4 @@ mod kill_loop;
 mod recovery_codes;
 mod replaying_open;
 mod tidy;
+mod zookeeper_state;

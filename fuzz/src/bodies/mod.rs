@@ -11,6 +11,7 @@ mod manifest_decode;
 mod recovery;
 mod segment_open;
 mod source;
+mod tree_model;
 mod txn_decode;
 
 pub use directory::Outcome;
@@ -19,16 +20,18 @@ pub use golden::{golden_group_bytes, golden_manifest, golden_segments, golden_tx
 pub use manifest_decode::manifest_decode;
 pub use recovery::recovery;
 pub use segment_open::segment_open;
+pub use tree_model::tree_model;
 pub use txn_decode::txn_decode;
 
 /// A target: any bytes in, what became of them out; it panics if something is wrong.
 pub type Target = fn(&[u8]) -> Outcome;
 
 /// All targets by name; each has a folder of this name in the corpus.
-pub const TARGETS: [(&str, Target); 5] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("frame_decode", frame_decode),
     ("manifest_decode", manifest_decode),
     ("recovery", recovery),
     ("segment_open", segment_open),
+    ("tree_model", tree_model),
     ("txn_decode", txn_decode),
 ];

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::lexer::{find_words, is_word};
 use super::source::Source;
 
-/// The groups that a log answers for. A fault of another group may wait for its layer.
-const GROUPS: &[&str] = &["TT", "HZ", "LC", "SG", "EP", "TR", "PU", "DF", "FS", "LK", "IU", "MM", "SL", "CL"];
+/// The groups that log and tree answer for. A fault of another group may wait for its layer.
+const GROUPS: &[&str] = &[
+    "TT", "HZ", "LC", "SG", "EP", "TR", "PU", "DF", "FS", "LK", "IU", "MM", "SL", "CL", "FZ", "SE", "TC",
+    "TX",
+];
 
 /// The name of every function in the tree.
 pub(super) fn functions(sources: &[Source]) -> BTreeSet<String> {
