@@ -72,8 +72,9 @@ pub use log::{
 };
 pub use tree::{
     Change, CreateMode, CreateRequest, Data, DataTree, Identity, Loaded, NodeRef, Observer, Outcome, Owner,
-    Proposal, ProposeOptions, Proposer, Request, RequestContext, SharedTree, StatCheck, StoredStat,
-    SubtreeTotals, TreeLoader, Walk, WalkedNode, acl_allows, check_path, digest_id, fix_acl, mask_digest_ids,
+    Proposal, ProposeOptions, Proposer, Request, RequestContext, SetWatches, SharedTree, StatCheck,
+    StoredStat, SubtreeTotals, TreeLoader, Walk, WalkedNode, WatchEvent, WatchEventKind, WatchKind,
+    WatchLimits, WatchTable, acl_allows, check_path, digest_id, fix_acl, mask_digest_ids,
 };
 
 use base::planted::planted;

@@ -22,6 +22,7 @@ mod subtree;
 #[cfg(test)]
 mod tests;
 mod walk;
+mod watch;
 
 pub use acl_check::{Identity, acl_allows, digest_id, fix_acl, mask_digest_ids};
 pub use apply::Outcome;
@@ -38,3 +39,4 @@ pub use shared::SharedTree;
 pub use store::Data;
 pub use subtree::SubtreeTotals;
 pub use walk::{Walk, WalkedNode};
+pub use watch::{SetWatches, WatchEvent, WatchEventKind, WatchKind, WatchLimits, WatchTable};
