@@ -4,7 +4,7 @@
 //! `cargo bench --bench tree -- [--quick] [--csv FILE]`
 //!
 //! Nodes with paths of 32 characters under 1,000 parents, 100 bytes of data, in random order, the digest kept. Beside
-//! stand the figures of ZooKeeper 3.8's own DataTree for the same work (`benches-compare/zookeeper/run` measures them
+//! stand the figures of ZooKeeper 3.8's own tree for the same work (`benches-compare/zookeeper/run` measures them
 //! anew; its memory is that of a million nodes with 100 bytes each, live heap).
 
 mod support;

@@ -72,9 +72,10 @@ pub use log::{
 };
 pub use tree::{
     Change, CreateMode, CreateRequest, Data, DataTree, Identity, Loaded, NodeRef, Observer, Outcome, Owner,
-    Proposal, ProposeOptions, Proposer, Request, RequestContext, SetWatches, SharedTree, StatCheck,
-    StoredStat, SubtreeTotals, TreeLoader, Walk, WalkedNode, WatchEvent, WatchEventKind, WatchKind,
-    WatchLimits, WatchTable, acl_allows, check_path, digest_id, fix_acl, mask_digest_ids,
+    Proposal, ProposeOptions, Proposer, QuotaLimits, QuotaState, Request, RequestContext, SetWatches,
+    SharedTree, StatCheck, StoredStat, SubtreeTotals, TreeLoader, Walk, WalkedNode, WatchEvent,
+    WatchEventKind, WatchKind, WatchLimits, WatchTable, acl_allows, check_path, digest_id, fix_acl,
+    mask_digest_ids,
 };
 
 use base::planted::planted;

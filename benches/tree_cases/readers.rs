@@ -52,6 +52,7 @@ pub(crate) fn measure(nodes: usize, report: &mut Report) {
 }
 
 /// Applies at a pace until it is told to stop.
+#[expect(clippy::disallowed_methods, reason = "a bench keeps a pace")]
 fn write(tree: &SharedTree, leader: &mut Leader, paths: &[String], stop: &AtomicBool) {
     let start = now();
     for group in 0.. {

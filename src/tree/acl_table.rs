@@ -71,6 +71,7 @@ impl AclTable {
     }
 
     /// How many lists there are, and the uses of all of them.
+    #[cfg(test)]
     pub(crate) fn counts(&self) -> (usize, u64) {
         (self.by_bytes.len(), self.lists.iter().map(|l| u64::from(l.uses)).sum())
     }

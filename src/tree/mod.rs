@@ -34,6 +34,7 @@ pub use path::check_path;
 pub use propose::{
     CreateMode, CreateRequest, Proposal, ProposeOptions, Proposer, Request, RequestContext, StatCheck,
 };
+pub use quota::{QuotaLimits, QuotaState};
 pub use read::NodeRef;
 pub use shared::SharedTree;
 pub use store::Data;

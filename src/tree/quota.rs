@@ -31,36 +31,56 @@ struct Quota {
 
 /// A quota's limits and totals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct QuotaState {
-    pub(crate) limits: Limits,
-    pub(crate) nodes: i64,
-    pub(crate) bytes: i64,
+pub struct QuotaState {
+    /// What was set.
+    pub limits: QuotaLimits,
+    /// The nodes at its path and below.
+    pub nodes: i64,
+    /// The bytes of all their data.
+    pub bytes: i64,
 }
 
 impl QuotaState {
-    pub(crate) fn new(limits: Limits) -> QuotaState {
+    pub(crate) fn new(limits: QuotaLimits) -> QuotaState {
         QuotaState { limits, nodes: 0, bytes: 0 }
     }
 }
 
-/// The limits that are enforced; ZooKeeper's others are for its log.
+/// A quota's limits. Soft ones stop nobody: a server tells of them (ZooKeeper in its log). Hard ones are enforced
+/// where requests become txns, if that is switched on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Limits {
-    pub(crate) nodes_hard: Option<i64>,
-    pub(crate) bytes_hard: Option<i64>,
+pub struct QuotaLimits {
+    /// As many nodes should be enough.
+    pub nodes_soft: Option<i64>,
+    /// As many bytes of data should be enough.
+    pub bytes_soft: Option<i64>,
+    /// More nodes are refused.
+    pub nodes_hard: Option<i64>,
+    /// More bytes of data are refused.
+    pub bytes_hard: Option<i64>,
 }
 
-impl Limits {
+impl QuotaState {
+    /// Whether a soft limit is exceeded.
+    pub fn exceeds_soft(&self) -> bool {
+        self.limits.nodes_soft.is_some_and(|limit| self.nodes > limit)
+            || self.limits.bytes_soft.is_some_and(|limit| self.bytes > limit)
+    }
+}
+
+impl QuotaLimits {
     /// Reads `count=1,bytes=2=;byteHardLimit=3;countHardLimit=4`, or parts of it in any order. What cannot be read
     /// is no limit, as is a negative one.
-    pub(crate) fn parse(text: &[u8]) -> Limits {
-        let mut limits = Limits::default();
+    pub(crate) fn parse(text: &[u8]) -> QuotaLimits {
+        let mut limits = QuotaLimits::default();
         for pair in text.split(|byte| matches!(byte, b',' | b';')) {
             let mut parts = pair.split(|byte| *byte == b'=');
             let (Some(key), Some(value)) = (parts.next(), parts.next()) else { continue };
             let limit = std::str::from_utf8(value).ok().and_then(|value| value.trim().parse::<i64>().ok());
             let limit = limit.filter(|limit| *limit >= 0);
             match key.trim_ascii() {
+                b"count" => limits.nodes_soft = limit,
+                b"bytes" => limits.bytes_soft = limit,
                 b"countHardLimit" => limits.nodes_hard = limit,
                 b"byteHardLimit" => limits.bytes_hard = limit,
                 _ => {}
@@ -112,6 +132,19 @@ impl Quotas {
 }
 
 impl DataTree {
+    /// The quota of exactly this path, if it has one: its limits, and totals that the tree counts itself.
+    pub fn quota(&self, path: &str) -> Option<QuotaState> {
+        self.quotas.state(path)
+    }
+
+    /// All quotas by path, in the order of their paths.
+    pub fn quotas(&self) -> Vec<(String, QuotaState)> {
+        let mut all: Vec<_> =
+            self.quotas.by_root.iter().map(|(path, quota)| (path.to_string(), quota.state)).collect();
+        all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
     /// A node was added.
     pub(super) fn quota_planted(&mut self, id: NodeId, path: &str, data: Option<&[u8]>) {
         if self.has_no_quota_for(path) {
@@ -155,7 +188,7 @@ impl DataTree {
     }
 
     fn set_limits(&mut self, root: &str, data: Option<&[u8]>) {
-        let limits = Limits::parse(data.unwrap_or(b""));
+        let limits = QuotaLimits::parse(data.unwrap_or(b""));
         if let Some(quota) = self.quotas.by_root.get_mut(root) {
             quota.state.limits = limits;
             return;
@@ -185,11 +218,15 @@ mod tests {
 
     #[test]
     fn limits_are_read_from_any_text() {
-        let hard = |nodes_hard, bytes_hard| Limits { nodes_hard, bytes_hard };
+        let soft = |nodes_soft, bytes_soft, hard| QuotaLimits { nodes_soft, bytes_soft, ..hard };
+        let hard = |nodes_hard, bytes_hard| QuotaLimits { nodes_hard, bytes_hard, ..QuotaLimits::default() };
         for (text, expected) in [
             ("", hard(None, None)),
-            ("count=5,bytes=10", hard(None, None)),
-            ("count=5,bytes=10=;byteHardLimit=3;countHardLimit=4", hard(Some(4), Some(3))),
+            ("count=5,bytes=10", soft(Some(5), Some(10), hard(None, None))),
+            (
+                "count=5,bytes=10=;byteHardLimit=3;countHardLimit=4",
+                soft(Some(5), Some(10), hard(Some(4), Some(3))),
+            ),
             ("countHardLimit=4", hard(Some(4), None)),
             ("byteHardLimit=-1;countHardLimit=-7", hard(None, None)),
             ("byteHardLimit=0", hard(None, Some(0))),
@@ -198,9 +235,9 @@ mod tests {
             (";;,,==;=,=5;countHardLimit=1=2=3", hard(Some(1), None)),
             ("\u{1f600}=1;countHardLimit=\u{1f600}", hard(None, None)),
         ] {
-            assert_eq!(Limits::parse(text.as_bytes()), expected, "{text:?}");
+            assert_eq!(QuotaLimits::parse(text.as_bytes()), expected, "{text:?}");
         }
-        assert_eq!(Limits::parse(b"\xff\xfe=1;countHardLimit=\xff"), hard(None, None));
+        assert_eq!(QuotaLimits::parse(b"\xff\xfe=1;countHardLimit=\xff"), hard(None, None));
     }
 
     #[test]

@@ -105,17 +105,17 @@ fn a_walk_and_a_loader_make_the_same_tree() {
     while tree.walk(&mut walk, 3, &mut |node| loader.node(&node)) {}
     assert!((walk.progress(&tree) - 1.0).abs() < f64::EPSILON);
     tree.sessions().into_iter().for_each(|(id, timeout)| loader.session(id, timeout));
-    let loaded = loader.finish(tree.last_zxid());
-    assert!(loaded.orphans.is_empty());
+    let done = loader.finish(tree.last_zxid());
+    assert!(done.orphans.is_empty());
     let paths = |tree: &DataTree| -> Vec<_> {
         tree.descendants("/", None).map(|n| (n.path(), n.stored(), n.data().map(<[u8]>::to_vec))).collect()
     };
-    assert_eq!(paths(&loaded.tree), paths(&tree));
+    assert_eq!(paths(&done.tree), paths(&tree));
     assert_eq!(
-        (loaded.tree.digest(), loaded.tree.approximate_bytes()),
+        (done.tree.digest(), done.tree.approximate_bytes()),
         (tree.digest(), tree.approximate_bytes())
     );
-    assert_eq!(loaded.tree.expired_paths(i64::MAX), ["/ttl"]);
+    assert_eq!(done.tree.expired_paths(i64::MAX), ["/ttl"]);
 }
 
 #[test]
@@ -140,4 +140,23 @@ fn descendants_come_in_pages_in_order() {
     let totals = tree.subtree_totals("/b").unwrap();
     assert_eq!((totals.nodes, totals.data_bytes), (5, 10));
     assert_eq!(tree.subtree_totals("/").unwrap().digest, tree.digest());
+}
+
+#[test]
+fn quotas_tell_their_limits_and_totals() {
+    let mut tree = DataTree::new();
+    let limits = b"count=1,bytes=100=;byteHardLimit=200;countHardLimit=x";
+    for (zxid, (path, data)) in (1..).zip([
+        ("/a", &b"1234"[..]),
+        ("/zookeeper/quota/a", b""),
+        ("/zookeeper/quota/a/zookeeper_limits", limits),
+        ("/a/b", b"12"),
+    ]) {
+        tree.apply(&txn(zxid, create(path, data, AclList::EMPTY, 1)), &mut ());
+    }
+    let limits =
+        QuotaLimits { nodes_soft: Some(1), bytes_soft: Some(100), nodes_hard: None, bytes_hard: Some(200) };
+    let state = QuotaState { limits, nodes: 2, bytes: 6 };
+    assert_eq!(tree.quotas(), [("/a".to_owned(), state)]);
+    assert!(tree.quota("/a").unwrap().exceeds_soft() && tree.quota("/a/b").is_none());
 }

@@ -36,7 +36,6 @@ impl Walk {
     }
 
     /// How far it has come, of `tree` as it is now: 0 to 1.
-    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     pub fn progress(&self, tree: &DataTree) -> f64 {
         f64::from(self.next.min(tree.nodes.end())) / f64::from(tree.nodes.end().max(1))
     }

@@ -146,9 +146,12 @@ fn fuzz_seeds_write() {
     tree_seeds(&write);
 }
 
+/// Writes a seed: the target, the seed's name, its pieces.
+type Write<'a> = &'a dyn Fn(&str, &str, &[&[u8]]);
+
 /// Each txn: a byte for the zxid, one for the time, one for the session; its kind, a path (how many names, and
 /// which), a choice of data, list and kind of node, and a version.
-fn tree_seeds(write: &dyn Fn(&str, &str, &[&[u8]])) {
+fn tree_seeds(write: Write<'_>) {
     let session: &[u8] = &[0, 8, 0, 9, 0, 0, 6];
     let create_a: &[u8] = &[0, 8, 0, 0, 1, 0, 0, 3];
     let create_ab_ephemeral: &[u8] = &[0, 8, 0, 0, 2, 0, 1, 16, 3];

@@ -217,7 +217,7 @@ fn built(expected: &Expected) -> DataTree {
             version: node.version,
             cversion: match node.cversion {
                 Cversion::Stored(cversion) => cversion,
-                Cversion::Seen { cversion, child_count, .. } => (cversion + child_count) / 2,
+                Cversion::Seen { cversion, child_count, .. } => i32::midpoint(cversion, child_count),
             },
             aversion: node.aversion,
             owner: Owner::from_raw(node.owner, true),
@@ -230,9 +230,9 @@ fn built(expected: &Expected) -> DataTree {
     for (id, timeout_ms) in expected.sessions.iter().flatten() {
         loader.session(*id, *timeout_ms);
     }
-    let loaded = loader.finish(expected.zxid.unwrap_or(Zxid::ZERO));
-    assert!(loaded.orphans.is_empty());
-    loaded.tree
+    let done = loader.finish(expected.zxid.unwrap_or(Zxid::ZERO));
+    assert!(done.orphans.is_empty());
+    done.tree
 }
 
 const STATE: &str = include_str!("../zookeeper/fmt-39/expected.json");
@@ -253,6 +253,8 @@ fn the_tree_that_a_client_was_told_of_is_the_same() {
     assert!(expected.nodes.values().any(|node| node.owner != 0));
     assert_eq!(expected.differences(&built(&expected)), Vec::<String>::new());
 }
+
+type Change<'a> = &'a dyn Fn(&mut Expected);
 
 #[test]
 fn every_field_that_is_not_as_told_is_found() {
@@ -278,7 +280,7 @@ fn every_field_that_is_not_as_told_is_found() {
         let found = told(&|expected| change(expected.nodes.get_mut("/a").expect("there")));
         assert!(found.len() == 1 && found[0].starts_with(what), "{what}: {found:?}");
     }
-    let more: [(&str, &dyn Fn(&mut Expected)); 5] = [
+    let more: [(&str, Change<'_>); 5] = [
         ("/a is not to be there", &|expected| drop(expected.nodes.remove("/a"))),
         ("/new is missing", &|expected| {
             drop(expected.nodes.insert("/new".to_owned(), expected.nodes["/a"].clone()));

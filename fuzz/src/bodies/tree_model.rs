@@ -214,9 +214,9 @@ fn check(tree: &DataTree) {
     }
     let (mut walk, mut loader) = (Walk::new(), DataTree::loader());
     while tree.walk(&mut walk, 7, &mut |node| loader.node(&node)) {}
-    let loaded = loader.finish(tree.last_zxid());
-    assert!(loaded.orphans.is_empty());
-    assert_eq!((loaded.tree.digest(), loaded.tree.len()), (digest, nodes));
+    let done = loader.finish(tree.last_zxid());
+    assert!(done.orphans.is_empty());
+    assert_eq!((done.tree.digest(), done.tree.len()), (digest, nodes));
 }
 
 /// A node's digest by ZooKeeper's formula, from what is read.

@@ -88,6 +88,9 @@ fn flagged(tree: &DataTree, model: &Model) -> (usize, usize) {
     })
 }
 
+#[cfg(test)]
+type Change<'a> = &'a dyn Fn(&mut Model);
+
 #[test]
 fn every_field_that_differs_is_told() {
     let model = Model::new();
@@ -100,7 +103,6 @@ fn every_field_that_differs_is_told() {
     let root = |model: &mut Model, change: &dyn Fn(&mut ModelNode)| {
         change(model.nodes.get_mut("/").expect("the root"));
     };
-    type Change<'a> = &'a dyn Fn(&mut Model);
     let changes: [(&str, Change<'_>); 8] = [
         ("paths", &|m| drop(m.nodes.insert("/x".to_owned(), m.nodes["/"].clone()))),
         ("sessions", &|m| m.sessions.extend([(1, 2)])),

@@ -1,5 +1,5 @@
 use super::super::path;
-use super::super::quota::{Limits, QuotaState, limits_root};
+use super::super::quota::{QuotaLimits, QuotaState, limits_root};
 use super::outstanding::Pending;
 use super::state::NodeState;
 use super::step::Step;
@@ -71,7 +71,7 @@ impl Step<'_> {
     /// Takes note of limits that were set, after the node was put.
     pub(super) fn note_limits(&mut self, path: &str, data: Option<&[u8]>) {
         let Some(root) = limits_root(path).filter(|_| self.options.enforce_quota) else { return };
-        let limits = Limits::parse(data.unwrap_or(b""));
+        let limits = QuotaLimits::parse(data.unwrap_or(b""));
         let quota = self.quota(root).map_or_else(
             || {
                 let mut quota = QuotaState::new(limits);

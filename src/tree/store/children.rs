@@ -218,14 +218,12 @@ impl Children {
 /// with zeros, but equal by its number; such names are compared whole.
 fn key_of(name: &[u8], from: usize) -> u32 {
     let rest = name.get(from..).unwrap_or_default();
-    match rest.first_chunk::<4>() {
-        Some(bytes) => u32::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 4];
-            bytes[..rest.len()].copy_from_slice(rest);
-            u32::from_be_bytes(bytes)
-        }
+    if let Some(bytes) = rest.first_chunk::<4>() {
+        return u32::from_be_bytes(*bytes);
     }
+    let mut bytes = [0; 4];
+    bytes[..rest.len()].copy_from_slice(rest);
+    u32::from_be_bytes(bytes)
 }
 
 fn common_len(a: &[u8], b: &[u8]) -> usize {

@@ -19,13 +19,14 @@ impl Packed {
         if !(0..1 << 48).contains(&time_ms) {
             return None;
         }
-        let [a, b, c, d, e, f, _, _] = time_ms.to_le_bytes();
-        Some(Packed([a, b, c, d, e, f]))
+        let bytes = time_ms.to_le_bytes();
+        Some(Packed(*bytes.first_chunk().expect("eight bytes")))
     }
 
     pub(crate) fn get(self) -> i64 {
-        let [a, b, c, d, e, f] = self.0;
-        i64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+        let mut bytes = [0; 8];
+        bytes[..6].copy_from_slice(&self.0);
+        i64::from_le_bytes(bytes)
     }
 }
 
