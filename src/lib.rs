@@ -1,7 +1,8 @@
 //! A storage engine for coordination servers: the part of an Apache ZooKeeper, etcd or `ClickHouse` Keeper that
 //! has every change on disk before it is acknowledged, in one total order, and gets it back after any crash.
 //!
-//! What is here is the ground floor: the transaction [`Log`].
+//! What is here are the ground floor, the transaction [`Log`], and what stands on it in memory, the [`DataTree`].
+//! Each can be used without the other.
 //!
 //! ```
 //! use arborlog::{Epoch, LogOptions, Record, Zxid};
@@ -39,6 +40,11 @@
 //! | cut and clean up | [`Log::truncate`], [`Log::purge`], [`Retention`], [`Log::pin`] |
 //! | watch over it | [`Log::health`], [`Log::stats`] |
 //! | act on a failure | [`Error::kind`], [`Error::code`], `docs/RECOVERY.md` |
+//! | keep a tree and change it | [`DataTree`], [`DataTree::apply`], [`Txn`], [`TxnBody`], [`Outcome`] |
+//! | make txns of requests | [`Proposer`], [`Request`], [`Proposal`]; ACLs: [`acl_allows`], [`fix_acl`] |
+//! | read a tree | [`DataTree::get`], [`NodeRef`], [`DataTree::descendants`], [`SharedTree`] |
+//! | be told of changes | [`Observer`], [`WatchTable`], [`SetWatches`] |
+//! | copy a tree while it changes | [`DataTree::walk`], [`TreeLoader`] |
 //! | test a server on power cuts | the module `sim` (feature `sim`) |
 //!
 //! # Features

@@ -53,6 +53,7 @@ impl DataTree {
     ///
     /// Source: ZooKeeper's `DataTree.processTxn`. Deviations: decision 0006.
     pub fn apply(&mut self, txn: &Txn<'_>, observer: &mut impl Observer) -> Outcome {
+        observer.begins(txn.zxid);
         let context = Context { zxid: txn.zxid, time_ms: txn.time_ms, session_id: txn.session_id };
         let outcome = match &txn.body {
             TxnBody::Multi(ops) => {

@@ -1,3 +1,5 @@
+use crate::base::Zxid;
+
 /// What an applied txn has changed, for watches and followers of the tree. Told in the order of the changes, and
 /// only for what has been changed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -36,6 +38,9 @@ pub enum Change<'a> {
 
 /// Is told of every change while a txn is applied. It cannot look at the tree, which is between two states.
 pub trait Observer {
+    /// The changes that follow are those of this txn; there may be none.
+    fn begins(&mut self, _zxid: Zxid) {}
+
     /// Takes note of a change.
     fn changed(&mut self, change: Change<'_>);
 }

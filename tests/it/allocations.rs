@@ -58,7 +58,6 @@ pub(crate) fn peak_bytes<T>(call: impl FnOnce() -> T) -> (T, u64) {
 }
 
 /// What this thread holds now, less what it has freed of others'.
-#[allow(dead_code, reason = "for benches")]
 pub(crate) fn held_bytes() -> i64 {
     HELD.get() as i64
 }

@@ -15,4 +15,5 @@ mod kill_loop;
 mod recovery_codes;
 mod replaying_open;
 mod tidy;
+mod watch_memory;
 mod zookeeper_state;

@@ -27,7 +27,8 @@ impl Default for WatchLimits {
 /// A client must not read a state before it was told of the changes that led there. So fire the watches *inside* of
 /// [`apply`](crate::DataTree::apply), with an observer that calls [`trigger`](WatchTable::trigger), and add a watch
 /// under the same read lock as the read that leaves it. With a [`SharedTree`](crate::SharedTree) and a mutex around
-/// the table, always lock the tree first: the observer locks the table when it is called.
+/// the table, always lock the tree first: the observer locks the table when it is called. For groups of txns, write
+/// an [`Observer`](crate::Observer) that keeps the zxid it is told.
 ///
 /// Whether a watcher may still read the node is for whoever delivers the event to check, as ZooKeeper does since
 /// 3.8.4; the ACL of a node that is deleted has to be looked up before.
@@ -40,6 +41,28 @@ impl Default for WatchLimits {
 /// the path for each one that there is, and 45 for each one more that there was since the table was last empty.
 ///
 /// Source: ZooKeeper's `WatchManager` and `DataTree`.
+///
+/// ```
+/// use arborlog::{AclList, Change, Create, CreateKind, DataTree, Txn, TxnBody, WatchKind, WatchTable, Zxid};
+///
+/// let mut tree = DataTree::new();
+/// let mut watches = WatchTable::new();
+/// watches.add(17, "/", WatchKind::Child).unwrap();
+/// watches.add(17, "/a", WatchKind::Data).unwrap();
+///
+/// let kind = CreateKind::Plain { ephemeral: false };
+/// let create = Create { path: "/a", data: None, acl: AclList::EMPTY, kind, parent_cversion: Some(1) };
+/// let body = TxnBody::Create(create);
+/// let txn = Txn { zxid: Zxid::new(1), time_ms: 0, session_id: 0, cxid: 0, digest: None, body };
+/// let mut told = Vec::new();
+/// tree.apply(&txn, &mut |change: Change<'_>| {
+///     watches.trigger(txn.zxid, change, &mut |event| {
+///         told.push(format!("{} {:?} {}", event.watcher, event.kind, event.path));
+///     });
+/// });
+/// assert_eq!(told, ["17 NodeCreated /a", "17 NodeChildrenChanged /"]);
+/// assert!(watches.is_empty());
+/// ```
 #[derive(Debug)]
 pub struct WatchTable {
     pairs: Pairs,
@@ -261,6 +284,11 @@ impl WatchTable {
     pub(super) fn set_round_to_last(&mut self) {
         self.pairs.watchers.all_mut().for_each(|watcher| watcher.told = 1);
         self.round = u32::MAX;
+    }
+
+    #[cfg(test)]
+    pub(super) fn recursive_count(&self) -> u32 {
+        self.recursive
     }
 
     /// Room that is held, in use or not.

@@ -4,7 +4,7 @@ use super::*;
 use crate::base::{Code, Random, Zxid};
 use crate::format::{AclList, Ops, Paths, TxnBody};
 use crate::tree::tests::{create, txn};
-use crate::tree::{Change, DataTree};
+use crate::tree::{Change, DataTree, Observer, SharedTree};
 
 use WatchEventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
 use WatchKind::{Child, Data, Persistent, PersistentRecursive};
@@ -203,7 +203,7 @@ fn nobody_is_forgotten_when_the_count_of_firings_begins_anew() {
 }
 
 #[test]
-fn a_failed_multi_fires_nothing_and_a_good_one_each_operation_in_order() {
+fn wa_03_a_failed_multi_fires_nothing_and_a_good_one_each_operation_in_order() {
     let mut tree = DataTree::new();
     let mut table = table(&[(1, "/a", Data), (1, "/a", Child), (1, "/", Child)]);
     let mut ops = vec![create("/a", b"", AclList::EMPTY, 1), create("/a/b", b"", AclList::EMPTY, 1)];
@@ -222,6 +222,30 @@ fn a_failed_multi_fires_nothing_and_a_good_one_each_operation_in_order() {
     let expected = [(1, NodeCreated, "/a"), (1, NodeChildrenChanged, "/"), (1, NodeChildrenChanged, "/a")];
     assert_eq!(run(&mut tree, &mut table, 2, TxnBody::Multi(Ops::from_slice(&ops))), events(&expected));
     assert!(table.is_empty());
+}
+
+#[test]
+fn in_a_group_each_event_has_the_zxid_of_its_txn() {
+    struct Watching(WatchTable, Zxid, Vec<(Zxid, String)>);
+    impl Observer for Watching {
+        fn begins(&mut self, zxid: Zxid) {
+            self.1 = zxid;
+        }
+
+        fn changed(&mut self, change: Change<'_>) {
+            let Watching(table, zxid, told) = self;
+            table.trigger(*zxid, change, &mut |event| told.push((event.zxid.unwrap(), event.path.into())));
+        }
+    }
+    let tree = SharedTree::default();
+    let mut watching = Watching(table(&[(1, "/", PersistentRecursive)]), Zxid::ZERO, Vec::new());
+    let txns = [
+        txn(5, create("/a", b"", AclList::EMPTY, 1)),
+        txn(6, TxnBody::Error { code: Code::NO_NODE }),
+        txn(8, create("/b", b"", AclList::EMPTY, 2)),
+    ];
+    tree.apply_group(txns, &mut watching);
+    assert_eq!(watching.2, [(Zxid::new(5), "/a".to_owned()), (Zxid::new(8), "/b".to_owned())]);
 }
 
 #[test]
@@ -390,6 +414,12 @@ fn does_what_the_rules_say_at_random_and_ends_with_nothing_held() {
             }
         }
         assert_eq!(table.len() as usize, model.len());
+        let recursive = model.0.values().filter(|kinds| kinds.contains(&PersistentRecursive));
+        assert_eq!(
+            table.recursive_count() as usize,
+            recursive.count(),
+            "else ancestors are looked at in vain"
+        );
     }
     assert!(fired > 10_000 && removed > 300, "{fired} {removed}");
     let watchers: BTreeSet<u64> = model.0.keys().map(|(watcher, _)| *watcher).collect();
