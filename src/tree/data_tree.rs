@@ -305,7 +305,7 @@ impl DataTree {
         if !self.nodes.at(id).is(Node::RARE) {
             return Rare::default();
         }
-        self.rare.get(&id).copied().unwrap_or_default()
+        self.rare.get(&id).copied().unwrap_or(Rare::default())
     }
 
     pub(super) fn acl_number(&self, id: NodeId) -> u32 {

@@ -21,7 +21,7 @@ pub(super) struct DigestStat {
 pub(super) fn content_crc(path: &str, data: Option<&[u8]>) -> u32 {
     // The root's path counts as empty.
     let path = if path == super::path::ROOT { "" } else { path };
-    checksum::crc32(checksum::crc32(0, path.as_bytes()), data.unwrap_or_default())
+    checksum::crc32(checksum::crc32(0, path.as_bytes()), data.unwrap_or(&[]))
 }
 
 /// A node's digest: CRC-32 over path, data and the fields as ZooKeeper writes them, big-endian.

@@ -48,7 +48,7 @@ fn all_codes(folder: &Path, found: &mut BTreeSet<String>) {
         let path = entry.path();
         if path.is_dir() {
             // Tests beside the code name everything, and `io` answers with the system's errors.
-            let other = ["io", "simulation", "tests", "faults"];
+            let other = ["io", "simulation", "tests", "faults", "model"];
             if path.file_name().is_none_or(|name| !other.iter().any(|other| name == *other)) {
                 all_codes(&path, found);
             }

@@ -9,8 +9,8 @@ const KINDS: [WatchKind; 4] =
 
 fn held_by<T>(make: impl FnOnce() -> T) -> (T, i64) {
     let before = held_bytes();
-    let made = make();
-    (made, held_bytes() - before)
+    let value = make();
+    (value, held_bytes() - before)
 }
 
 #[test]

@@ -217,7 +217,7 @@ impl Children {
 /// Four bytes of a name, as a number that is in order as they are. A name that ends is before one that goes on
 /// with zeros, but equal by its number; such names are compared whole.
 fn key_of(name: &[u8], from: usize) -> u32 {
-    let rest = name.get(from..).unwrap_or_default();
+    let rest = name.get(from..).unwrap_or(&[]);
     if let Some(bytes) = rest.first_chunk::<4>() {
         return u32::from_be_bytes(*bytes);
     }
