@@ -6,7 +6,7 @@ use crate::format::{Manifest, segment_name};
 use crate::io::{DirEntry, Disk};
 use crate::log::directory::{open_segment, read_manifest};
 use crate::log::read::scan_segment;
-use crate::log::recover::{Ending, Judgement, Survey, judge, sort_names, survey};
+use crate::log::recover::{Ending, Judgement, Survey, catch_up, judge, sort_names, survey};
 use crate::log::retain::rebuild;
 
 /// A directory as one look found it.
@@ -23,7 +23,7 @@ pub(super) struct LogState {
 }
 
 /// How often to look again when what was found moves: only a live log does that.
-const LOOKS_MAX: u32 = 32;
+const LOOKS_MAX: u32 = 6;
 
 /// Reads and judges a directory. `read` is told of bytes that were read.
 ///
@@ -72,6 +72,7 @@ fn look_once(disk: &Arc<dyn Disk>, read: &mut dyn FnMut(u64)) -> Result<LogState
             found.segments.insert(*seq, scan_segment(file.as_ref(), *seq, manifest.database_id, limit)?);
             read(*len);
         }
+        catch_up(disk.as_ref(), manifest, &mut found)?;
         effective = Some(manifest.clone());
     } else if !segments.is_empty() {
         match rebuild(disk, &entries, &segments, None) {

@@ -31,7 +31,8 @@ impl fmt::Display for DamagedBytes {
             (Some(first), Some(last)) if first == last => write!(f, " (zxid {first})")?,
             (Some(first), Some(last)) => write!(f, " (zxid {first} to {last})")?,
             (Some(first), None) => write!(f, " (zxid {first} and later)")?,
-            (None, _) => write!(f, " (no record is lost by it)")?,
+            (None, Some(last)) => write!(f, " (records up to zxid {last})")?,
+            (None, None) => write!(f, " (no record is lost by it)")?,
         }
         write!(f, " [{}]", self.code)
     }

@@ -10,7 +10,7 @@ use crate::log::recover::{Judgement, RecoveryReport, Survey, check_owner, judge,
 use crate::log::view_reader::ViewReader;
 
 /// How often a log is looked at again that seems damaged: it may have grown under the look.
-const LOOKS_MAX: usize = 16;
+const LOOKS_MAX: usize = 6;
 
 /// A log as it stood at one moment, to be read only.
 ///
@@ -75,7 +75,14 @@ fn look(disk: &Arc<dyn Disk>, options: &LogOptions) -> Result<(Survey, Judgement
             done => return done,
         }
     }
-    look_once(disk, options)
+    look_once(disk, options).map_err(|error| match error.kind() {
+        // No two looks agreed: that is no damage.
+        ErrorKind::Corrupt => {
+            let why = "the log is being written faster than it can be looked at; try again";
+            Error::new(ErrorKind::Busy, "busy", why.into())
+        }
+        _ => error,
+    })
 }
 
 fn look_once(disk: &Arc<dyn Disk>, options: &LogOptions) -> Result<(Survey, Judgement)> {

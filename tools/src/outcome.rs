@@ -6,7 +6,7 @@ use arborlog::inspect::{Examination, Verdict};
 use arborlog::{Error, ErrorKind};
 
 /// The codes of errors that mean a newer version, and no damage: as kinds, they are `Unsupported`.
-const NEWER: [&str; 2] = ["manifest_version", "segment_version"];
+const NEWER: [&str; 3] = ["manifest_version", "segment_version", "txn_version"];
 
 /// What the exit code says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,6 +8,9 @@ use crate::io::File;
 /// Read in pieces of this size: large enough for the disk, small enough for the cache.
 const CHUNK: usize = 64 * 1024;
 
+/// Further ahead than this, nobody reads on in order.
+const FAR: u64 = 4 << 20;
+
 /// A stretch of a file in memory that moves forward. Never holds more than a chunk, or the largest piece
 /// asked for; and never asks for more than the file has, so a length read from damaged bytes allocates nothing.
 #[derive(Debug)]
@@ -123,7 +126,8 @@ impl Window {
     /// that way: the window was asked for something that does not lie ahead.
     fn take_ahead(&mut self, file: &dyn File, offset: u64, len: usize) -> Result<bool> {
         let Some(ahead) = self.ahead.take() else { return Ok(false) };
-        if offset < self.start {
+        // Behind what is held, or so far ahead that a hole is jumped over: read it directly from now on.
+        if offset < self.start || offset > self.end() + FAR {
             return Ok(false);
         }
         let mut next = self.end();

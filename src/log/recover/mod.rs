@@ -12,4 +12,4 @@ pub(crate) use apply::{Leftover, Opened, check_owner, create, open_recovered, st
 pub(crate) use judge::{Ending, Judgement, Refusal, judge, judge_or_keep};
 pub use report::{CutReport, RecoveryReport, TailState};
 pub(crate) use settle::settle;
-pub(crate) use survey::{Survey, sort_names, survey, survey_replaying};
+pub(crate) use survey::{Survey, catch_up, sort_names, survey, survey_replaying};

@@ -6,7 +6,10 @@ use crate::base::{Error, Result, limits};
 use crate::format::{MANIFEST_NAME, Manifest, Name, RESERVE_NAME, segment_name};
 use crate::io::{DirEntry, Disk, EntryKind};
 use crate::log::directory::{open_segment, read_manifest};
-use crate::log::read::{Replay, SegmentScan, is_blank_file};
+use crate::log::read::{Replay, SegmentScan, StopKind, is_blank_file, scan_segment};
+
+/// How often a look goes after a log that moves on. Each time there is less to read.
+const CATCH_UPS_MAX: usize = 64;
 
 /// What stands in a log's directory, read but not changed.
 #[derive(Debug)]
@@ -38,8 +41,12 @@ pub(crate) fn survey_replaying(disk: &Arc<dyn Disk>, replay: Option<&mut Replay<
     let has_reserve = entries.iter().any(|e| e.name == RESERVE_NAME);
     let (mut survey, found) = sort_names(entries)?;
     survey.manifest = read_manifest(disk.as_ref())?;
-    if let Some(manifest) = &survey.manifest {
-        survey.segments = scan_all(disk, manifest, &found, replay)?;
+    if let Some(manifest) = survey.manifest.clone() {
+        let is_replay = replay.is_some();
+        survey.segments = scan_all(disk, &manifest, &found, replay)?;
+        if !is_replay {
+            catch_up(disk.as_ref(), &manifest, &mut survey)?;
+        }
     } else {
         found.iter().try_for_each(|(seq, _)| refuse_without_manifest(disk, *seq))?;
         if has_reserve {
@@ -51,6 +58,53 @@ pub(crate) fn survey_replaying(disk: &Arc<dyn Disk>, replay: Option<&mut Replay<
         survey.nameless = found.iter().map(|(seq, _)| *seq).collect();
     }
     Ok(survey)
+}
+
+/// Follows a log that is being written while it is looked at: a segment that was sealed after the listing has a
+/// successor which was not listed, and one that was read before its last groups came looks cut short beside the next
+/// one. Only what may have moved is read again, so this ends soon even beside a fast writer; of a log at rest, nothing
+/// is, unless it is damaged.
+pub(crate) fn catch_up(disk: &dyn Disk, manifest: &Manifest, survey: &mut Survey) -> Result<()> {
+    let scan_one = |seq: u64| -> Result<SegmentScan> {
+        let file = open_segment(disk, &segment_name(seq))?;
+        scan_segment(file.as_ref(), seq, manifest.database_id, manifest.cut_of(seq).map(|c| c.last_zxid))
+    };
+    let is_ours = |seq: u64| seq >= manifest.first_seq && !manifest.is_cut_away(seq);
+    for _ in 0..CATCH_UPS_MAX {
+        let used = survey.segments.iter().filter(|(seq, scan)| is_ours(**seq) && scan.has_groups());
+        let Some(last) = used.map(|(seq, _)| *seq).last() else { return Ok(()) };
+        let mut moved = false;
+        let is_open = |scan: &SegmentScan| matches!(scan.stop.kind, StopKind::Zeros | StopKind::Garbage);
+        let open = survey
+            .segments
+            .range(..last)
+            .filter(|(seq, scan)| is_ours(**seq) && manifest.cut_of(**seq).is_none() && is_open(scan));
+        for seq in open.map(|(seq, _)| *seq).collect::<Vec<_>>() {
+            let again = scan_one(seq)?;
+            moved |= again.stop.kind == StopKind::Sealed;
+            survey.segments.insert(seq, again);
+        }
+        if survey.segments.get(&last).is_some_and(|scan| scan.stop.kind == StopKind::Sealed) {
+            let entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
+            let (later, found) = sort_names(entries)?;
+            let known = survey.segments.last_key_value().map_or(0, |(seq, _)| *seq);
+            for (seq, _) in found.into_iter().filter(|(seq, _)| *seq > known) {
+                survey.segments.insert(seq, scan_one(seq)?);
+                moved = true;
+            }
+            // The next one was blank when it was read; it may not be any more.
+            if let Some((&next, _)) = survey.segments.range(last + 1..).next().filter(|(_, s)| s.is_blank()) {
+                let again = scan_one(next)?;
+                moved |= again.has_groups();
+                survey.segments.insert(next, again);
+            }
+            survey.seq_max = survey.seq_max.max(later.seq_max);
+        }
+        if !moved {
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 /// Sorts the names of a directory by what they are, with no file opened yet; the segments come by themselves,
