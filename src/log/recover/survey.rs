@@ -71,8 +71,8 @@ pub(crate) fn catch_up(disk: &dyn Disk, manifest: &Manifest, survey: &mut Survey
     };
     let is_ours = |seq: u64| seq >= manifest.first_seq && !manifest.is_cut_away(seq);
     for _ in 0..CATCH_UPS_MAX {
-        let used = survey.segments.iter().filter(|(seq, scan)| is_ours(**seq) && scan.has_groups());
-        let Some(last) = used.map(|(seq, _)| *seq).last() else { return Ok(()) };
+        let mut used = survey.segments.iter().filter(|(seq, scan)| is_ours(**seq) && scan.has_groups());
+        let Some(last) = used.next_back().map(|(seq, _)| *seq) else { return Ok(()) };
         let mut moved = false;
         let is_open = |scan: &SegmentScan| matches!(scan.stop.kind, StopKind::Zeros | StopKind::Garbage);
         let open = survey
