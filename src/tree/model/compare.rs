@@ -1,8 +1,9 @@
 use std::collections::HashSet;
 
 use super::reference::{Model, ModelNode};
+use crate::tree::quota::limits_root;
 use crate::tree::store::Node;
-use crate::tree::{DataTree, NodeRef};
+use crate::tree::{DataTree, NodeRef, path};
 
 /// Everything in which a tree is not like its model.
 pub(super) fn differences(tree: &DataTree, model: &Model) -> Vec<String> {
@@ -44,8 +45,21 @@ pub(super) fn differences(tree: &DataTree, model: &Model) -> Vec<String> {
             compare_node(there, path, node, model, &mut same);
         }
     }
+    let limits = model.nodes.keys().filter_map(|path| limits_root(path));
+    same("whether there is no quota", &tree.quotas.is_empty(), &(limits.clone().count() == 0));
+    for root in limits {
+        let quota = tree.quotas.state(root).map(|q| (q.nodes, q.bytes));
+        same("a quota's totals", &quota, &Some(totals(model, root)));
+    }
     same("side tables", &(tree.rare.len(), tree.families.len()), &flagged(tree, model));
     found
+}
+
+/// Nodes and bytes of data of a part of the tree.
+fn totals(model: &Model, root: &str) -> (usize, usize) {
+    let within = model.nodes.iter().filter(|(path, _)| path::is_within(path, root));
+    let bytes = |node: &ModelNode| node.data.as_ref().map_or(0, |data| data.len());
+    within.fold((0, 0), |sum, (_, node)| (sum.0 + 1, sum.1 + bytes(node)))
 }
 
 fn compare_node(
@@ -88,11 +102,9 @@ fn flagged(tree: &DataTree, model: &Model) -> (usize, usize) {
     })
 }
 
-#[cfg(test)]
-type Change<'a> = &'a dyn Fn(&mut Model);
-
 #[test]
 fn every_field_that_differs_is_told() {
+    type Change<'a> = &'a dyn Fn(&mut Model);
     let model = Model::new();
     assert_eq!(differences(&DataTree::new(), &model), Vec::<String>::new());
     let told = |change: &dyn Fn(&mut Model)| {

@@ -149,17 +149,19 @@ fn multis(on: &Model) -> Vec<(i64, Op)> {
     all
 }
 
-/// The FZ group as a whole: every ordered pair of txns of all kinds on all nodes, and every way in which a walk can
-/// meet the nodes that they change before, between and after them.
+/// The FZ group as a whole: ordered pairs of txns of all kinds on all nodes, and every way in which a walk can meet
+/// the nodes that they change before, between and after them. Every sixth pair, or all with `ARBORLOG_TREE_ALL`.
 #[test]
-fn fz_every_pair_of_txns_converges_wherever_the_walk_is() {
+fn fz_pairs_of_txns_converge_wherever_the_walk_is() {
+    let every = if std::env::var_os("ARBORLOG_TREE_ALL").is_some() { 1 } else { 6 };
     let (mut pairs, mut replays) = (0, 0);
     let first = candidates(start().model());
-    for (session_id, op) in first {
+    for (at, (session_id, op)) in first.into_iter().enumerate() {
         let mut one = start();
         one.apply(session_id, op.clone());
         one.assert_all_converge();
-        for (next_session_id, next) in candidates(one.model()) {
+        let second = candidates(one.model()).into_iter().skip(at % every).step_by(every);
+        for (next_session_id, next) in second {
             let mut two = start();
             two.apply(session_id, op.clone());
             two.apply(next_session_id, next);
@@ -167,5 +169,5 @@ fn fz_every_pair_of_txns_converges_wherever_the_walk_is() {
             replays += two.assert_all_converge();
         }
     }
-    assert!(pairs > 2000 && replays > 20_000, "{pairs} pairs, {replays} replays");
+    assert!(pairs > 2000 / every && replays > 20_000 / every, "{pairs} pairs, {replays} replays");
 }

@@ -331,3 +331,49 @@ fn fz_16_a_learner_that_is_sent_a_walk_and_the_txns_is_the_leader() {
     assert!(live.steps.len() > 150, "{}", live.steps.len());
     assert_eq!(differences(&learner, live.model()), Vec::<String>::new());
 }
+
+/// Places in the store are used again, for a parent too.
+#[test]
+fn fz_16_a_walk_tells_a_node_from_one_that_had_its_place() {
+    let mut live = scene(&[("/a", PLAIN), ("/a/x", PLAIN), ("/a/y", PLAIN)]);
+    let (mut walk, mut met) = (Walk::new(), Vec::new());
+    live.tree.walk(&mut walk, 6, &mut |node| met.push(node.path.to_owned()));
+    assert_eq!(met.last().map(String::as_str), Some("/a/x"));
+    ["/a/y", "/a/x", "/a"].iter().for_each(|path| delete(&mut live, path));
+    ["/b", "/b/p", "/b/q"].iter().for_each(|path| make(&mut live, 0, path, PLAIN));
+    met.clear();
+    while live.tree.walk(&mut walk, 6, &mut |node| met.push(node.path.to_owned())) {}
+    assert_eq!(met, ["/b/q"]);
+}
+
+#[test]
+fn fz_17_totals_are_a_recount_wherever_the_walk_is() {
+    let mut live = scene(&[("/a", PLAIN), ("/zookeeper/quota/a", PLAIN)]);
+    make(&mut live, 0, "/a/1", PLAIN);
+    make(&mut live, 0, "/zookeeper/quota/a/zookeeper_limits", PLAIN);
+    make(&mut live, 0, "/a/2", PLAIN);
+    delete(&mut live, "/a/1");
+    live.apply(0, set_data("/a", 1));
+    let state = live.tree.quotas.state("/a").map(|quota| (quota.nodes, quota.bytes));
+    assert_eq!(state, Some((2, 9 + 4)));
+    let mut random = Random::from_seed(17);
+    let moments = live.states.len();
+    for _ in 0..2000 {
+        let mut tree = live.tear(|_| below(&mut random, moments), 0).load();
+        for step in &live.steps {
+            let totals = tree.subtree_totals("/a").map_or((0, 0), |t| (t.nodes, t.data_bytes));
+            if let Some(quota) = tree.quotas.state("/a") {
+                assert_eq!((quota.nodes.cast_unsigned(), quota.bytes.cast_unsigned()), totals);
+            }
+            step.apply_to(&mut tree, &mut ());
+        }
+        assert_eq!(tree.quotas.state("/a"), live.tree.quotas.state("/a"));
+    }
+    live.assert_all_converge();
+    // Away with the part of the tree, and with the limits.
+    live.apply(0, Op::DeleteAll { paths: vec!["/a/2".to_owned(), "/a".to_owned()] });
+    assert_eq!(live.tree.quotas.state("/a").map(|quota| (quota.nodes, quota.bytes)), Some((0, 0)));
+    delete(&mut live, "/zookeeper/quota/a/zookeeper_limits");
+    assert!(live.tree.quotas.is_empty());
+    live.assert_live();
+}

@@ -145,7 +145,7 @@ fn tc_03_a_container_goes_when_its_last_child_has_gone_and_not_before() {
 }
 
 #[test]
-fn tc_03_a_container_whose_count_has_wrapped_was_used() {
+fn tc_03_a_container_is_in_use_past_the_end_of_its_count() {
     let mut model = Model::new();
     let stat = StoredStat { cversion: i32::MAX, owner: Owner::Container, ..StoredStat::default() };
     model.nodes.insert("/k".to_owned(), ModelNode { data: None, acl: AclBuf::new(), stat });

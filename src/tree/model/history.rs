@@ -163,7 +163,9 @@ fn create(random: &mut Random, on: &Model, session_id: i64, leader: Leader) -> O
         1 => "y".repeat(4096),
         _ => NAMES[below(random, NAMES.len())].to_owned(),
     };
-    if random.below(4) == 0 {
+    if parent.starts_with("/zookeeper/quota/") && random.below(2) == 0 {
+        "zookeeper_limits".clone_into(&mut name);
+    } else if random.below(4) == 0 {
         name.push_str(&path::sequence_suffix(stat.cversion));
     }
     let path = if parent == "/" { format!("/{name}") } else { format!("{parent}/{name}") };
@@ -194,9 +196,8 @@ fn delete_all(random: &mut Random, on: &Model) -> Option<Op> {
     Some(Op::DeleteAll { paths })
 }
 
-/// Any node but those that quotas are read from.
 fn any_path(random: &mut Random, on: &Model) -> String {
-    let paths: Vec<&String> = on.nodes.keys().filter(|path| *path != path::QUOTA).collect();
+    let paths: Vec<&String> = on.nodes.keys().collect();
     paths[below(random, paths.len())].clone()
 }
 
@@ -217,6 +218,9 @@ fn data(random: &mut Random) -> Option<Vec<u8>> {
         17 => 70_000,
         _ => 1 + below(random, 40),
     };
+    if len == 13 {
+        return Some(b"count=1=;byteHardLimit=70;countHardLimit=4".to_vec());
+    }
     let byte = random.next_u64().to_le_bytes()[0];
     Some(vec![byte; len])
 }

@@ -1,8 +1,10 @@
 use std::env;
 
+use super::compare::differences;
 use super::history::{History, Leader, below};
 use super::reference::{Model, ModelNode};
 use super::scene::{Scene, Torn};
+use super::step::{Op, Step};
 use crate::base::{Random, Zxid};
 use crate::format::AclBuf;
 use crate::tree::{Owner, StoredStat, Walk};
@@ -155,6 +157,28 @@ fn a_walk_beside_a_writer_and_the_log_make_the_live_tree() {
             nodes.push((met.path.to_owned(), node));
         }) {}
         scene.assert_converges(&Torn { nodes, sessions, start });
+    }
+}
+
+/// Txns in any order, some again and again: what a replay may meet, and more.
+#[test]
+fn a_tree_is_its_model_whatever_it_is_given() {
+    for seed in seeds(120) {
+        let _replay = Replay("a_tree_is_its_model_whatever", seed);
+        let mut model = start(seed);
+        let mut history = History::new(seed, model.clone(), Leader::Any);
+        let mut steps: Vec<Step> = (0..60).map(|_| history.step()).collect();
+        for path in ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config", "/ends"] {
+            let op = Op::Delete { path: path.to_owned() };
+            steps.push(Step { zxid: Zxid::new(9), time_ms: 1, session_id: 0, op });
+        }
+        let mut tree = Scene::of(model.clone()).tree;
+        for _ in 0..80 {
+            let step = &steps[below(&mut history.random, steps.len())];
+            assert_eq!(step.apply_to(&mut tree, &mut ()), model.apply(step), "the outcome of {step:?}");
+            let found = differences(&tree, &model);
+            assert!(found.is_empty(), "after {step:?}: {found:#?}");
+        }
     }
 }
 
