@@ -56,6 +56,8 @@ mod format;
 pub mod inspect;
 mod io;
 mod log;
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the engine stands on it"))]
+mod snapshot;
 mod tree;
 
 #[cfg(feature = "planted-bugs")]

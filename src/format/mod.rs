@@ -11,6 +11,7 @@ mod properties;
 mod record_header;
 mod seal;
 mod segment_header;
+pub(crate) mod snapshot;
 mod stat;
 mod txn;
 

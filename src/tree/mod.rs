@@ -29,6 +29,8 @@ pub use apply::Outcome;
 pub use change::{Change, Observer};
 pub use data_tree::{DataTree, StoredStat};
 pub use load::{Loaded, TreeLoader};
+#[cfg(test)]
+pub(crate) use model::random_txns;
 pub use owner::Owner;
 pub use path::check_path;
 pub use propose::{

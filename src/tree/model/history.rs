@@ -12,6 +12,12 @@ const NAMES: [&str; 12] =
 /// Above this, leaves are deleted more often.
 const NODES_MAX: usize = 22;
 
+/// The txns of a random history on a new tree, for tests of other layers.
+pub(crate) fn random_txns(seed: u64, count: usize) -> Vec<crate::format::TxnBuf> {
+    let mut history = History::new(seed, Model::new(), Leader::Today);
+    (0..count).map(|_| history.step().with_txn(|txn| txn.to_buf())).collect()
+}
+
 /// What sort of leader writes the history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Leader {

@@ -13,3 +13,5 @@ mod random_run;
 mod reference;
 mod scene;
 mod step;
+
+pub(crate) use history::random_txns;

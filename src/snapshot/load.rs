@@ -1,0 +1,194 @@
+use super::file::{SnapshotFile, SnapshotInfo};
+use crate::base::{Error, Result, Zxid};
+use crate::format::Txn;
+use crate::format::snapshot::{
+    NodeDecoder, NodeEntry, SESSION_BYTES, SnapshotBlock, SnapshotBlockKind, SnapshotTxn, decode_session,
+    split_txn,
+};
+use crate::tree::{DataTree, Owner, StoredStat, TreeLoader, WalkedNode};
+
+/// How far a load has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LoadProgress {
+    pub(crate) done_bytes: u64,
+    pub(crate) total_bytes: u64,
+}
+
+/// What the entries of a snapshot are handed to.
+trait Visitor {
+    fn node(&mut self, node: &NodeEntry<'_>);
+    fn session(&mut self, id: i64, timeout_ms: i32);
+    fn txn(&mut self, txn: &SnapshotTxn<'_>) -> Result<()>;
+}
+
+/// Loads the tree of a snapshot, as it is at its end. Every attempt begins with nothing.
+pub(crate) fn load(
+    file: &SnapshotFile,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<(DataTree, SnapshotInfo)> {
+    let start = file.info.start;
+    let mut loading = Loading { loader: Some(DataTree::loader()), tree: None, start, path: String::new() };
+    read(file, &mut loading, progress)?;
+    let tree = loading.into_tree();
+    let info = file.info.clone();
+    if tree.digest() != info.digest {
+        let what = format!("the tree's digest is {:#x}, not {:#x}", tree.digest(), info.digest);
+        return Err(Error::corrupt("snapshot_digest", what)
+            .in_file(&info.file)
+            .with_zxids(info.end, info.end));
+    }
+    Ok((tree, info))
+}
+
+/// Reads and checks all blocks, counts and the order of txns, without making a tree.
+pub(super) fn verify(file: &SnapshotFile) -> Result<()> {
+    read(file, &mut Checking, &mut |_| ())
+}
+
+struct Checking;
+
+impl Visitor for Checking {
+    fn node(&mut self, _: &NodeEntry<'_>) {}
+    fn session(&mut self, _: i64, _: i32) {}
+    fn txn(&mut self, txn: &SnapshotTxn<'_>) -> Result<()> {
+        Txn::decode(txn.zxid, txn.time_ms, txn.payload).map(drop)
+    }
+}
+
+struct Loading {
+    loader: Option<TreeLoader>,
+    /// Once there is a txn.
+    tree: Option<DataTree>,
+    start: Zxid,
+    path: String,
+}
+
+impl Loading {
+    fn into_tree(self) -> DataTree {
+        let Loading { loader, tree, start, .. } = self;
+        tree.or_else(|| loader.map(|loader| loader.finish(start).tree)).unwrap_or(DataTree::new())
+    }
+}
+
+impl Visitor for Loading {
+    fn node(&mut self, node: &NodeEntry<'_>) {
+        self.path.clear();
+        self.path.push_str(node.parent);
+        self.path.push('/');
+        self.path.push_str(node.name);
+        let row = &node.row;
+        let owner = match row.owner {
+            (1, id) => Owner::Session(id),
+            (2, _) => Owner::Container,
+            (3, ttl_ms) => Owner::Ttl { ttl_ms },
+            _ => Owner::Persistent,
+        };
+        let stat = StoredStat {
+            czxid: row.czxid,
+            mzxid: row.mzxid,
+            pzxid: row.pzxid,
+            ctime_ms: row.ctime_ms,
+            mtime_ms: row.mtime_ms,
+            version: row.version,
+            cversion: row.cversion,
+            aversion: row.aversion,
+            owner,
+        };
+        let node = WalkedNode { path: &self.path, data: node.data, acl: node.acl, stat };
+        self.loader.iter_mut().for_each(|loader| loader.node(&node));
+    }
+
+    fn session(&mut self, id: i64, timeout_ms: i32) {
+        self.loader.iter_mut().for_each(|loader| loader.session(id, timeout_ms));
+    }
+
+    fn txn(&mut self, txn: &SnapshotTxn<'_>) -> Result<()> {
+        if let Some(loader) = self.loader.take() {
+            // What has no parent was deleted while the walk was under way; the txns tell.
+            self.tree = Some(loader.finish(self.start).tree);
+        }
+        let txn = Txn::decode(txn.zxid, txn.time_ms, txn.payload)?;
+        self.tree.iter_mut().for_each(|tree| drop(tree.apply(&txn, &mut ())));
+        Ok(())
+    }
+}
+
+/// Hands out all entries in order, each block verified before.
+fn read(
+    file: &SnapshotFile,
+    visitor: &mut dyn Visitor,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<()> {
+    let info = &file.info;
+    let mut state = Reading { kind: SnapshotBlockKind::Nodes, counts: [0; 3], last_txn: info.start };
+    for number in 0..file.blocks.len() {
+        let (block, body) = file.block(number)?;
+        state
+            .block(&block, &body, visitor)
+            .map_err(|e| e.in_file(&info.file).at_offset(block.offset))?;
+        progress(LoadProgress {
+            done_bytes: block.offset + block.total_bytes(),
+            total_bytes: info.file_bytes,
+        });
+    }
+    if state.counts != [info.nodes, info.sessions, info.txns] || state.last_txn != info.end {
+        let what = "the blocks hold other counts or another end than the trailer says";
+        return Err(Error::corrupt("snapshot_counts", what).in_file(&info.file));
+    }
+    Ok(())
+}
+
+struct Reading {
+    kind: SnapshotBlockKind,
+    counts: [u64; 3],
+    last_txn: Zxid,
+}
+
+impl Reading {
+    fn block(&mut self, block: &SnapshotBlock, body: &[u8], visitor: &mut dyn Visitor) -> Result<()> {
+        if block.kind < self.kind || block.kind == SnapshotBlockKind::Index {
+            return Err(Error::corrupt("snapshot_order", "a block is not where its kind belongs"));
+        }
+        self.kind = block.kind;
+        let bad = || Error::corrupt("snapshot_entry", "an entry of a block is none that is ever written");
+        let count = block.count as usize;
+        match block.kind {
+            SnapshotBlockKind::Sessions => {
+                if body.len() != count.saturating_mul(SESSION_BYTES) {
+                    return Err(bad());
+                }
+                for (id, timeout_ms) in body.chunks_exact(SESSION_BYTES).map(decode_session) {
+                    visitor.session(id, timeout_ms);
+                }
+                self.counts[1] += u64::from(block.count);
+            }
+            SnapshotBlockKind::Txns => {
+                let mut rest = body;
+                for _ in 0..count {
+                    let (txn, behind) = split_txn(rest).ok_or_else(bad)?;
+                    if txn.zxid <= self.last_txn {
+                        let what = format!("{} does not come after {}", txn.zxid, self.last_txn);
+                        return Err(Error::corrupt("snapshot_order", what));
+                    }
+                    visitor.txn(&txn)?;
+                    (rest, self.last_txn) = (behind, txn.zxid);
+                }
+                if !rest.is_empty() {
+                    return Err(bad());
+                }
+                self.counts[2] += u64::from(block.count);
+            }
+            _ => {
+                let mut nodes = NodeDecoder::new(body);
+                for _ in 0..count {
+                    visitor.node(&nodes.next().ok_or_else(bad)?);
+                }
+                if !nodes.is_at_end() {
+                    return Err(bad());
+                }
+                self.counts[0] += u64::from(block.count);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::file::{SnapshotFile, SnapshotInfo};
+use super::load::verify;
+use super::writer::SnapshotWriter;
+use crate::base::{Error, ErrorKind, Random, Result, Zxid};
+use crate::format::snapshot::{SnapshotHeader, SnapshotName, snapshot_name};
+use crate::format::{DatabaseId, Name, Numbering};
+use crate::io::{Disk, EntryKind, OpenMode};
+
+/// The snapshots of one database, in one directory. Clones are the same store.
+#[derive(Clone, Debug)]
+pub(crate) struct SnapshotStore {
+    shared: Arc<StoreShared>,
+}
+
+/// What opening found beside snapshots.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct StoreReport {
+    /// Temporary files of dead writers, removed.
+    pub(crate) cleaned: Vec<String>,
+    /// Names that are nobody's we know; left alone.
+    pub(crate) foreign: Vec<String>,
+}
+
+/// What a clean-up did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Retained {
+    pub(crate) removed: Vec<Zxid>,
+    /// Those that do not count, or could not be removed, and why.
+    pub(crate) troubled: Vec<(Zxid, Error)>,
+    /// The oldest verified snapshot that is kept: the log is needed from there on. None: nothing may be purged.
+    pub(crate) oldest_kept: Option<Zxid>,
+}
+
+#[derive(Debug)]
+pub(super) struct StoreShared {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) database_id: DatabaseId,
+    pub(super) numbering: Numbering,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Each with whether it was verified since it was written or the store opened.
+    snapshots: BTreeMap<Zxid, bool>,
+    writing: bool,
+    random: Random,
+}
+
+impl SnapshotStore {
+    /// Opens a directory of snapshots: lists them, and removes what dead writers left.
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        database_id: DatabaseId,
+        numbering: Numbering,
+        random: Random,
+    ) -> Result<(SnapshotStore, StoreReport)> {
+        let mut report = StoreReport::default();
+        let mut snapshots = BTreeMap::new();
+        for entry in disk.list().map_err(|e| Error::io("list the snapshots' directory", e))? {
+            match SnapshotName::parse(&entry.name) {
+                SnapshotName::Snapshot(end) if entry.kind == EntryKind::File => {
+                    snapshots.insert(end, false);
+                }
+                SnapshotName::Temporary if entry.kind == EntryKind::File => {
+                    disk.remove(&entry.name)
+                        .map_err(|e| Error::io("remove a file", e).in_file(&entry.name))?;
+                    report.cleaned.push(entry.name);
+                }
+                // The log may share the directory.
+                _ if Name::parse(&entry.name) == Name::Foreign => report.foreign.push(entry.name),
+                _ => {}
+            }
+        }
+        report.cleaned.sort();
+        report.foreign.sort();
+        let state = Mutex::new(State { snapshots, writing: false, random });
+        let shared = Arc::new(StoreShared { disk, database_id, numbering, state });
+        Ok((SnapshotStore { shared }, report))
+    }
+
+    /// The zxids of all snapshots, newest first, whether their files are well or not.
+    pub(crate) fn snapshots(&self) -> Vec<Zxid> {
+        self.shared.state.lock().snapshots.keys().rev().copied().collect()
+    }
+
+    /// Begins a snapshot of a walk that begins after `start`. One at a time.
+    pub(crate) fn begin(&self, start: Zxid, created_ms: i64) -> Result<SnapshotWriter> {
+        let salt = {
+            let mut state = self.shared.state.lock();
+            if state.writing {
+                let what = "another snapshot is being written".to_owned();
+                return Err(Error::new(ErrorKind::Busy, "snapshot_busy", what));
+            }
+            state.writing = true;
+            state.random.next_u64()
+        };
+        let StoreShared { database_id, numbering, .. } = *self.shared;
+        let header = SnapshotHeader { database_id, numbering, salt, start, created_ms };
+        SnapshotWriter::begin(self.shared.clone(), header)
+    }
+
+    /// Opens a snapshot to be read.
+    pub(crate) fn open_file(&self, end: Zxid) -> Result<SnapshotFile> {
+        self.shared.open_file(end)
+    }
+
+    /// Reads and checks all blocks, counts and the order; the digest is checked by loading.
+    pub(crate) fn verify(&self, end: Zxid) -> Result<SnapshotInfo> {
+        let file = self.shared.open_file(end)?;
+        verify(&file)?;
+        self.shared.published(end, true);
+        Ok(file.info)
+    }
+
+    /// Removes the oldest snapshots beyond `count` verified ones. One that is not known to be well is read; damaged
+    /// ones do not count, and stay. A file that cannot be removed is tried again by the next call.
+    pub(crate) fn retain(&self, count: usize) -> Result<Retained> {
+        let mut report = Retained::default();
+        let mut kept = 0;
+        for end in self.snapshots() {
+            if kept < count {
+                let known = self.shared.state.lock().snapshots.get(&end) == Some(&true);
+                match if known { Ok(()) } else { self.verify(end).map(drop) } {
+                    Ok(()) => (kept, report.oldest_kept) = (kept + 1, Some(end)),
+                    Err(error) => report.troubled.push((end, error)),
+                }
+                continue;
+            }
+            // What is not known to be ours is not removed.
+            match self.shared.open_file(end).map(drop).and_then(|()| self.shared.remove(end)) {
+                Ok(()) => report.removed.push(end),
+                Err(error) => report.troubled.push((end, error)),
+            }
+        }
+        if !report.removed.is_empty() {
+            self.shared.sync_dir()?;
+        }
+        Ok(report)
+    }
+
+    /// Removes all snapshots that hold txns after `zxid`, newest first: before the log is truncated to it.
+    pub(crate) fn remove_newer_than(&self, zxid: Zxid) -> Result<Vec<Zxid>> {
+        if self.shared.state.lock().writing {
+            let what = "a snapshot is being written".to_owned();
+            return Err(Error::new(ErrorKind::Busy, "snapshot_busy", what));
+        }
+        let newer: Vec<Zxid> = self.snapshots().into_iter().take_while(|end| *end > zxid).collect();
+        newer.iter().try_for_each(|end| self.shared.remove(*end))?;
+        self.shared.sync_dir()?;
+        Ok(newer)
+    }
+}
+
+impl StoreShared {
+    pub(super) fn open_file(&self, end: Zxid) -> Result<SnapshotFile> {
+        let name = snapshot_name(end);
+        let file = self.disk.open(&name, OpenMode::Read).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::corrupt("snapshot_missing", "the snapshot is missing").in_file(&name)
+            }
+            std::io::ErrorKind::InvalidInput => {
+                Error::corrupt("not_a_file", "the snapshot is no regular file").in_file(&name)
+            }
+            _ => Error::io("open a snapshot", e).in_file(&name),
+        })?;
+        let file = SnapshotFile::open(file, self.database_id, self.numbering)?;
+        if file.info.end != end {
+            let what = format!("the name says {end}, the snapshot {}", file.info.end);
+            return Err(Error::corrupt("snapshot_misnamed", what).in_file(&name).at_offset(0));
+        }
+        Ok(file)
+    }
+
+    pub(super) fn has(&self, end: Zxid) -> bool {
+        self.state.lock().snapshots.contains_key(&end)
+    }
+
+    pub(super) fn published(&self, end: Zxid, verified: bool) {
+        self.state.lock().snapshots.insert(end, verified);
+    }
+
+    pub(super) fn finish_writing(&self) {
+        self.state.lock().writing = false;
+    }
+
+    /// Removes a snapshot; that it is gone already is as good.
+    fn remove(&self, end: Zxid) -> Result<()> {
+        let name = snapshot_name(end);
+        match self.disk.remove(&name) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove a snapshot", e).in_file(&name));
+            }
+            _ => {}
+        }
+        self.state.lock().snapshots.remove(&end);
+        Ok(())
+    }
+
+    fn sync_dir(&self) -> Result<()> {
+        self.disk.sync_dir().map_err(|e| Error::io("sync the snapshots' directory", e))
+    }
+}
