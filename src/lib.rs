@@ -52,17 +52,21 @@
 //! - `planted-bugs`: known bugs for the simulator to find. Never for a product.
 
 mod base;
+mod engine;
 mod format;
 pub mod inspect;
 mod io;
 mod log;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the engine stands on it"))]
 mod snapshot;
 mod tree;
 
 #[cfg(feature = "planted-bugs")]
 pub use base::planted::plant;
 pub use base::{Code, Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
+pub use engine::{
+    Answer, Applied, Caller, ChangeFeed, Commit, Engine, EngineOptions, OpenReport, SessionTracker,
+    SnapshotTask, SyncAnswer, SyncDecision, SyncInput, SyncLog, SyncPlan, SyncReason, Ticket,
+};
 pub use format::{
     Acl, AclBuf, AclEntry, AclList, Create, CreateKind, DatabaseId, Numbering, Ops, Paths, Perms,
     SegmentFill, Stat, Txn, TxnBody, TxnBuf,
@@ -78,6 +82,7 @@ pub use log::{
     Retention, SalvageOptions, SalvageReport, TailState, TruncateReport, ViewReader, repair_record, salvage,
     truncate_dir,
 };
+pub use snapshot::SnapshotInfo;
 pub use tree::{
     Change, CreateMode, CreateRequest, Data, DataTree, Identity, Loaded, NodeRef, Observer, Outcome, Owner,
     Proposal, ProposeOptions, Proposer, QuotaLimits, QuotaState, Request, RequestContext, SetWatches,

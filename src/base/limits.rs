@@ -57,6 +57,19 @@ pub const RESERVE_BYTES: u64 = 64 * 1024;
 /// Source: ZooKeeper's `EphemeralType.TTL`.
 pub const TTL_MS_MAX: i64 = (1 << 40) - 1;
 
+/// A snapshot is begun after so many txns: ZooKeeper's `snapCount`.
+pub const SNAP_COUNT_DEFAULT: u64 = 100_000;
+/// A snapshot is begun after so many bytes of txns: ZooKeeper's `snapSizeLimitInKb`.
+pub const SNAP_LOG_BYTES_DEFAULT: u64 = 4 << 30;
+/// So many verified snapshots are kept: ZooKeeper's `autopurge.snapRetainCount`.
+pub const SNAPSHOTS_KEPT_DEFAULT: usize = 3;
+/// Most snapshots that are kept.
+pub const SNAPSHOTS_KEPT_MAX: usize = 1000;
+/// So many of the newest txns stay in memory for peers: ZooKeeper's `commitLogCount`.
+pub const RECENT_TXNS_DEFAULT: usize = 500;
+/// The bytes that these may have.
+pub const RECENT_BYTES_DEFAULT: usize = 16 << 20;
+
 const _: () = assert!(SEGMENT_HEADER_BYTES.is_multiple_of(SECTOR_BYTES));
 const _: () = assert!(SEGMENT_BYTES_MIN > SEGMENT_HEADER_BYTES);
 const _: () = assert!(RECORD_BYTES_MAX < i32::MAX as u64);

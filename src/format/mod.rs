@@ -2,6 +2,7 @@
 
 mod acl;
 mod database_id;
+mod engine_manifest;
 mod group_header;
 pub(crate) mod layout;
 mod manifest;
@@ -17,6 +18,9 @@ mod txn;
 
 pub use acl::{Acl, AclBuf, AclEntry, AclList, Perms};
 pub use database_id::DatabaseId;
+pub(crate) use engine_manifest::{
+    ENGINE_MANIFEST_BYTES_MAX, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest,
+};
 pub(crate) use group_header::{GROUP_HEADER_BYTES, GroupHeader, GroupKind};
 pub use manifest::Numbering;
 pub(crate) use manifest::{Cut, Manifest};

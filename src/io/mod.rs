@@ -4,6 +4,7 @@ mod buffer;
 mod contract;
 mod dir;
 mod file;
+mod folders;
 mod lock;
 mod medium;
 mod probe;
@@ -26,4 +27,5 @@ pub(crate) use contract::{
     Completion, DirEntry, Disk, Durability, EntryKind, File, Lock, OpenMode, QUEUE_DEPTH, Queue, WriteOp,
 };
 pub(crate) use dir::{open_dir, open_dir_to_read};
+pub(crate) use folders::{ensure_dir, names_in, remove_dir};
 pub(crate) use wait_word::WaitWord;

@@ -6,7 +6,7 @@ use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid, checksum
 use crate::format::{DatabaseId, IndexEntry, LOCK_NAME, Numbering};
 use crate::io::{BackendInfo, Disk, Lock, open_dir};
 use crate::log::commit::Incoming;
-use crate::log::engine::{Patience, Shared, StartOptions, Threads};
+use crate::log::engine::{OnDurable, Patience, Shared, StartOptions, Threads};
 use crate::log::options::LogOptions;
 use crate::log::read::{Damage, LogReader, Record, Replay, verify};
 use crate::log::recover::{Opened, RecoveryReport, create, judge, open_recovered, survey, survey_replaying};
@@ -25,7 +25,7 @@ use crate::log::ticket::AppendTicket;
 /// may not be there, and the next open verifies and starts a new segment. It waits for writes under way,
 /// but not for one that is stuck.
 pub struct Log {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     threads: Threads,
 }
 
@@ -93,7 +93,8 @@ impl LogOptions {
         self.open_replaying_on(&disk.handle(), after, &mut visit)
     }
 
-    fn open_replaying_on(
+    /// [`open_replaying`](LogOptions::open_replaying) in a directory that is open already.
+    pub(crate) fn open_replaying_on(
         &self,
         disk: &Arc<dyn Disk>,
         after: Zxid,
@@ -237,6 +238,15 @@ impl Log {
             return Err(Error::invalid(format!("epoch {epoch} does not fit 32 bits")));
         }
         self.shared.advance_epoch(epoch)
+    }
+
+    /// Has `call` called with each new last durable zxid, after it was published and before most of those who wait
+    /// for it are woken. Calls may come at the same time and in any order. It may not append, nor wait.
+    ///
+    /// # Panics
+    /// If there is one already.
+    pub(crate) fn on_durable(&self, call: impl Fn(Zxid) + Send + Sync + 'static) {
+        assert!(self.shared.on_durable.set(OnDurable(Box::new(call))).is_ok(), "there is one call");
     }
 
     /// The newest durable epoch.

@@ -12,6 +12,7 @@ mod prepare;
 pub(crate) mod read;
 pub(crate) mod recover;
 pub(crate) mod retain;
+mod seek;
 mod segment_file;
 mod segments;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::base::{Error, Result, limits};
+use crate::base::{Error, Result, Zxid, limits};
 use crate::format::{DatabaseId, Numbering, SegmentFill};
 use crate::io::{BackendChoice, WriteMode};
 
@@ -119,6 +119,8 @@ pub struct LogOptions {
     pub(crate) idle_mark: Option<Duration>,
     pub(crate) slow_sync: Duration,
     pub(crate) stuck_after: Duration,
+    /// Where a log begins that is created: after the state of a snapshot that was installed.
+    pub(crate) created_after: Zxid,
 }
 
 impl Default for LogOptions {
@@ -137,6 +139,7 @@ impl Default for LogOptions {
             idle_mark: Some(Duration::from_millis(100)),
             slow_sync: Duration::from_secs(1),
             stuck_after: Duration::from_secs(30),
+            created_after: Zxid::ZERO,
         }
     }
 }

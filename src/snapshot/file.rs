@@ -10,19 +10,26 @@ use crate::io::File;
 
 /// What a snapshot says of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct SnapshotInfo {
-    pub(crate) file: String,
+#[non_exhaustive]
+pub struct SnapshotInfo {
+    /// The file's name.
+    pub file: String,
     /// The last txn whose effect every node has: where the walk began.
-    pub(crate) start: Zxid,
+    pub start: Zxid,
     /// Where the snapshot is consistent.
-    pub(crate) end: Zxid,
+    pub end: Zxid,
     /// The tree's digest at `end`.
-    pub(crate) digest: u64,
-    pub(crate) nodes: u64,
-    pub(crate) sessions: u64,
-    pub(crate) txns: u64,
-    pub(crate) file_bytes: u64,
-    pub(crate) created_ms: i64,
+    pub digest: u64,
+    /// How many nodes the walk has met.
+    pub nodes: u64,
+    /// How many sessions there were.
+    pub sessions: u64,
+    /// How many txns make it consistent.
+    pub txns: u64,
+    /// The bytes of the file.
+    pub file_bytes: u64,
+    /// When it was begun, in milliseconds since 1970.
+    pub created_ms: i64,
 }
 
 /// A snapshot's file, open to be read: its header, trailer and index hold.

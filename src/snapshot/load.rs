@@ -123,9 +123,7 @@ fn read(
     let mut state = Reading { kind: SnapshotBlockKind::Nodes, counts: [0; 3], last_txn: info.start };
     for number in 0..file.blocks.len() {
         let (block, body) = file.block(number)?;
-        state
-            .block(&block, &body, visitor)
-            .map_err(|e| e.in_file(&info.file).at_offset(block.offset))?;
+        state.block(&block, &body, visitor).map_err(|e| e.in_file(&info.file).at_offset(block.offset))?;
         progress(LoadProgress {
             done_bytes: block.offset + block.total_bytes(),
             total_bytes: info.file_bytes,

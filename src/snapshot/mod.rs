@@ -7,7 +7,15 @@ mod store;
 mod tests;
 mod writer;
 
-pub(crate) use file::{SnapshotFile, SnapshotInfo};
-pub(crate) use load::{LoadProgress, load};
-pub(crate) use store::{Retained, SnapshotStore, StoreReport};
-pub(crate) use writer::{Sealed, SnapshotWriter};
+#[cfg(test)]
+pub(crate) use file::SnapshotFile;
+pub use file::SnapshotInfo;
+#[cfg(test)]
+pub(crate) use load::LoadProgress;
+pub(crate) use load::load;
+pub(crate) use store::SnapshotStore;
+#[cfg(test)]
+pub(crate) use store::StoreReport;
+#[cfg(test)]
+pub(crate) use writer::Sealed;
+pub(crate) use writer::SnapshotWriter;

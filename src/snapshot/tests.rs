@@ -356,10 +356,8 @@ fn lengths_are_not_believed() {
     let disk = SimDisk::new(1);
     let expected = two_snapshots(&disk);
     let end = expected[1].0;
-    let file: Arc<dyn crate::io::File> = disk
-        .handle()
-        .open(&format!("{:016x}.snap", end.get()), crate::io::OpenMode::Read)
-        .expect("there");
+    let file: Arc<dyn crate::io::File> =
+        disk.handle().open(&format!("{:016x}.snap", end.get()), crate::io::OpenMode::Read).expect("there");
     let snapshot = SnapshotFile::open(file, ID, Numbering::Index).expect("whole");
     assert!(snapshot.blocks.iter().all(|place| place.end() <= snapshot.info.file_bytes));
 }

@@ -157,6 +157,9 @@ impl Shared {
             self.room.notify_all();
         }
         if let Some(progress) = progress {
+            if let Some(call) = self.on_durable.get() {
+                (call.0)(progress.durable_zxid);
+            }
             for batch in progress.first_batch..progress.end_batch {
                 self.waiting.wake(batch);
                 self.waiting.tell(batch, progress.end_batch, &Ok(()));

@@ -8,5 +8,5 @@ mod shutdown;
 
 #[cfg(test)]
 pub(crate) use lead::{Begin, UnderWay};
-pub(crate) use shared::{Patience, Shared, StartOptions};
+pub(crate) use shared::{OnDurable, Patience, Shared, StartOptions};
 pub(crate) use shutdown::Threads;

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -17,6 +18,15 @@ use crate::log::segments::SegmentSet;
 use crate::log::stats::Recorder;
 use crate::log::waiting::WaitingRoom;
 use crate::log::watermark::Watermark;
+
+/// What is called with each new last durable zxid.
+pub(crate) struct OnDurable(pub(crate) Box<dyn Fn(Zxid) + Send + Sync>);
+
+impl fmt::Debug for OnDurable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnDurable")
+    }
+}
 
 /// What all handles, tickets, readers and threads of one open log share.
 ///
@@ -50,6 +60,8 @@ pub(crate) struct Shared {
     /// What the open left to clear away.
     pub(super) leftovers: Mutex<Vec<Leftover>>,
     pub(super) lock: Mutex<Option<Box<dyn Lock>>>,
+    /// Called with each new last durable zxid.
+    pub(crate) on_durable: OnceLock<OnDurable>,
     /// Held through each rare change of the log as a whole (epoch, purge), so that they come one by one.
     pub(crate) rare: Mutex<()>,
 }
@@ -137,6 +149,7 @@ impl Shared {
             options,
             leftovers: Mutex::new(opened.leftovers),
             lock: Mutex::new(lock),
+            on_durable: OnceLock::new(),
         }))
     }
 

@@ -4,9 +4,10 @@ use super::judge::{Ending, Judgement, judge};
 use super::report::{CutReport, RecoveryReport, TailState};
 use super::settle::settle;
 use super::survey::Survey;
-use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
+use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::{
-    Cut, DatabaseId, MANIFEST_TEMP_NAME, Manifest, SegmentHeader, aside_name, segment_name, segment_temp_name,
+    Cut, DatabaseId, MANIFEST_TEMP_NAME, Manifest, Numbering, SegmentHeader, aside_name, segment_name,
+    segment_temp_name,
 };
 use crate::io::{Disk, File, OpenMode};
 use crate::log::commit::{ActiveSegment, Position};
@@ -52,15 +53,16 @@ pub(crate) fn create(
     }
     let plan = SegmentPlan::of(options, database_id, disk.as_ref());
     prepare_now(disk, &plan, 1, clock, random)?;
+    let after = options.created_after;
     let manifest = Manifest {
         database_id,
         version: 1,
         numbering: options.numbering,
-        epoch: crate::base::Epoch::ZERO,
-        durable_zxid: Zxid::ZERO,
+        epoch: if options.numbering == Numbering::Zxid { after.epoch() } else { Epoch::ZERO },
+        durable_zxid: after,
         clean: true,
         first_seq: 1,
-        floor_zxid: Zxid::ZERO,
+        floor_zxid: after,
         cuts: Vec::new(),
     };
     write_manifest(disk, &manifest)?;

@@ -1,0 +1,340 @@
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::RwLockReadGuard;
+
+use super::feed::ChangeFeed;
+use super::home::Home;
+use super::open::{Unobserved, open_at};
+use super::options::EngineOptions;
+use super::order::Caller;
+use super::pipeline::{Applied, Commit};
+use super::report::OpenReport;
+use super::shared::EngineShared;
+use super::snapshotter::{SnapshotTask, Snapshotter};
+use super::ticket::Ticket;
+use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
+use crate::format::Txn;
+use crate::log::{Health, LogStats, TruncateReport};
+use crate::snapshot::SnapshotInfo;
+use crate::tree::{DataTree, Observer, Request};
+
+/// A storage engine: a tree in memory whose every change is in the log before it is acknowledged, with snapshots so
+/// that the log need not be kept for ever.
+///
+/// Share it by reference or in an `Arc`. Dropping it lets go of the directory without a clean close: what was
+/// acknowledged is safe.
+///
+/// ```
+/// use arborlog::{Acl, Caller, CreateRequest, EngineOptions, Request};
+///
+/// # fn main() -> arborlog::Result<()> {
+/// # let dir = std::env::temp_dir().join(format!("arborlog-engine-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let small = arborlog::LogOptions::new().segment_bytes(1 << 20);
+/// let (engine, report) = EngineOptions::new().log(small).open(&dir)?;
+/// assert!(report.created);
+///
+/// let acl = [Acl::open()];
+/// let create = Request::Create(CreateRequest::new("/config", b"v1", &acl));
+/// let answer = engine.submit(&create, &Caller::default())?.wait()?;
+/// assert!(answer.code().is_ok());
+///
+/// assert_eq!(engine.tree().get("/config").unwrap().data(), Some(&b"v1"[..]));
+/// engine.snapshot()?.join()?;
+/// engine.close()?;
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+pub struct Engine {
+    /// First, so that its thread has ended when the rest goes.
+    snapshotter: Snapshotter,
+    shared: Arc<EngineShared>,
+}
+
+impl EngineOptions {
+    /// Opens the engine in directory `dir`, which must exist; creates it if the directory holds none. The state is
+    /// the newest whole snapshot's and that of the log behind it.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Corrupt`]: the log is damaged, or no snapshot that is whole is reached by the log. Nothing was
+    ///   changed.
+    /// - [`ErrorKind::Locked`], [`ErrorKind::WrongOwner`], [`ErrorKind::Unsupported`], [`ErrorKind::Invalid`],
+    ///   [`ErrorKind::NoSpace`], [`ErrorKind::Io`].
+    pub fn open(&self, dir: impl AsRef<Path>) -> Result<(Engine, OpenReport)> {
+        self.open_observed(dir, Unobserved)
+    }
+
+    /// The same, with an observer that is told of every change that is applied after the open: for watches. It is
+    /// called while the tree is locked, so it must be quick, and may neither read the tree nor wait for a ticket.
+    ///
+    /// # Errors
+    /// As [`open`](EngineOptions::open).
+    pub fn open_observed(
+        &self,
+        dir: impl AsRef<Path>,
+        observer: impl Observer + Send + 'static,
+    ) -> Result<(Engine, OpenReport)> {
+        let home = super::home::Directories::open(dir.as_ref(), self.log_dir.as_deref(), self.log.backend)?;
+        self.open_home(Arc::new(home), Box::new(observer))
+    }
+
+    pub(super) fn open_home(
+        &self,
+        home: Arc<dyn Home>,
+        observer: Box<dyn Observer + Send>,
+    ) -> Result<(Engine, OpenReport)> {
+        self.check()?;
+        let (shared, report) = open_at(home, self, observer)?;
+        Ok((Engine::start(shared)?, report))
+    }
+}
+
+impl Engine {
+    pub(super) fn shared(&self) -> &EngineShared {
+        &self.shared
+    }
+
+    fn start(shared: EngineShared) -> Result<Engine> {
+        let shared = Arc::new(shared);
+        Ok(Engine { snapshotter: Snapshotter::start(&shared)?, shared })
+    }
+
+    /// Asks for a change: a leader, or a server that stands alone. It has its place in the order when this returns;
+    /// the ticket tells when it is durable and applied. Requests that build on each other need not wait for each
+    /// other.
+    ///
+    /// A request that fails has a txn too, so that its answer comes in order.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::CounterExhausted`]: the epoch has no more zxids; a server that stands alone begins a new one
+    ///   by itself.
+    /// - [`ErrorKind::Busy`]: txns that were [appended](Engine::append) are not yet applied.
+    /// - [`ErrorKind::NoSpace`], [`ErrorKind::Poisoned`], [`ErrorKind::Closed`].
+    pub fn submit(&self, request: &Request<'_>, caller: &Caller<'_>) -> Result<Ticket> {
+        self.submit_at(request, caller, self.shared.clock.wall_ms())
+    }
+
+    /// The same, with the time that its txn will have, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// As [`submit`](Engine::submit).
+    pub fn submit_at(&self, request: &Request<'_>, caller: &Caller<'_>, time_ms: i64) -> Result<Ticket> {
+        let shared = &*self.shared;
+        let mut order = shared.order.lock();
+        let (log, pipeline) = (&shared.log, &shared.pipeline);
+        let ticket = match order.submit(log, pipeline, request, caller, time_ms) {
+            Err(e) if e.kind() == ErrorKind::CounterExhausted && pipeline.commit() == Commit::WhenDurable => {
+                log.advance_epoch(Epoch::new(log.epoch().get() + 1))?;
+                order.submit(log, pipeline, request, caller, time_ms)?
+            }
+            outcome => outcome?,
+        };
+        self.snapshotter.check(&mut order);
+        Ok(ticket)
+    }
+
+    /// Logs a txn that another server has made: a follower. It must follow the last one. `leader` is the epoch of the
+    /// leader that sent it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Fenced`] if a newer leader was accepted, [`ErrorKind::OutOfOrder`] if it does not follow, and as
+    /// [`submit`](Engine::submit).
+    pub fn append(&self, leader: Epoch, txn: &Txn<'_>) -> Result<Ticket> {
+        let shared = &*self.shared;
+        shared.check_leader(leader)?;
+        let mut order = shared.order.lock();
+        let ticket = order.append(&shared.log, &shared.pipeline, txn.to_buf())?;
+        self.snapshotter.check(&mut order);
+        Ok(ticket)
+    }
+
+    /// Applies the logged txns up to `through`: the server's decision, with [`Commit::ByServer`]. Tells what they did,
+    /// in order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotInLog`] if `through` is not logged yet.
+    pub fn apply(&self, through: Zxid) -> Result<Vec<Applied>> {
+        let logged = self.logged_zxid();
+        if through > logged {
+            let why = format!("{through} is not logged: the last one is {logged}");
+            return Err(Error::new(ErrorKind::NotInLog, "not_in_log", why));
+        }
+        Ok(self.shared.pipeline.apply_and_tell(through))
+    }
+
+    /// The tree as it is, to read, and as it stays until the guard is dropped. Keep it for a few reads only.
+    pub fn tree(&self) -> RwLockReadGuard<'_, DataTree> {
+        self.shared.pipeline.tree.read()
+    }
+
+    /// The last txn that has its place in the order.
+    pub fn logged_zxid(&self) -> Zxid {
+        self.shared.order.lock().last()
+    }
+
+    /// The last txn that is durable here.
+    pub fn durable_zxid(&self) -> Zxid {
+        self.shared.log.durable_zxid()
+    }
+
+    /// The last txn that is applied.
+    pub fn applied_zxid(&self) -> Zxid {
+        self.shared.pipeline.applied()
+    }
+
+    /// How many txns are logged and not yet applied.
+    pub fn waiting_txns(&self) -> usize {
+        self.shared.pipeline.waiting()
+    }
+
+    /// How many zxids the epoch has left. A leader whose epoch comes to its end has to be elected anew: ZooKeeper's
+    /// leader resigns for it.
+    pub fn zxids_left(&self) -> u32 {
+        let last = self.logged_zxid();
+        if self.current_epoch() > last.epoch() { u32::MAX } else { u32::MAX - last.counter() }
+    }
+
+    /// The newest epoch that was accepted.
+    pub fn accepted_epoch(&self) -> Epoch {
+        self.shared.manifest.get().accepted
+    }
+
+    /// The epoch of the leader whose history this is.
+    pub fn current_epoch(&self) -> Epoch {
+        self.shared.log.epoch()
+    }
+
+    /// Promises to follow no leader of an older epoch; durable when this returns. The same epoch again is fine.
+    ///
+    /// Source: ZooKeeper's `acceptedEpoch`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Fenced`] if a newer epoch was accepted, [`ErrorKind::Invalid`] if it has more than 32 bits.
+    pub fn accept_epoch(&self, epoch: Epoch) -> Result<()> {
+        if epoch.get() > u64::from(u32::MAX) {
+            return Err(Error::invalid(format!("epoch {epoch} does not fit 32 bits")));
+        }
+        let _rare = self.shared.rare.lock();
+        self.shared.check_leader(epoch)?;
+        if epoch > self.accepted_epoch() {
+            self.shared.manifest.commit(|manifest| manifest.accepted = epoch)?;
+        }
+        Ok(())
+    }
+
+    /// Takes part in an epoch, which is accepted by it, too: a follower that has its leader's history, or the leader
+    /// itself. Durable when this returns, and before the epoch's first txn. In the log, older epochs are fenced for
+    /// ever.
+    ///
+    /// Source: ZooKeeper's `currentEpoch`.
+    ///
+    /// # Errors
+    /// As [`accept_epoch`](Engine::accept_epoch).
+    pub fn enter_epoch(&self, epoch: Epoch) -> Result<()> {
+        self.accept_epoch(epoch)?;
+        let _order = self.shared.order.lock();
+        self.shared.check_leader(epoch)?;
+        self.shared.log.advance_epoch(epoch)
+    }
+
+    /// Begins a snapshot, unless one is being written: then the task is that one's, or the next one's. Writers go on
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Closed`] if the engine is closing.
+    pub fn snapshot(&self) -> Result<SnapshotTask> {
+        self.shared.requests.ask()
+    }
+
+    /// The zxids of the snapshots, newest first.
+    pub fn snapshots(&self) -> Vec<Zxid> {
+        self.shared.store.snapshots()
+    }
+
+    /// Reads a snapshot and checks all of its bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corrupt`] with file, offset and reason; [`ErrorKind::Io`].
+    pub fn verify_snapshot(&self, end: Zxid) -> Result<SnapshotInfo> {
+        self.shared.store.verify(end)
+    }
+
+    /// The txns after `after` out of the log, those that touch `prefix` or a node below it, and those to come: up to
+    /// what is durable. Txns that are read by it are kept from being purged.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotInLog`] if some of them were purged.
+    pub fn changes(&self, after: Zxid, prefix: &str) -> Result<ChangeFeed> {
+        ChangeFeed::new(&self.shared.log, after, prefix)
+    }
+
+    /// Removes all txns after `to`, by order of a leader, and opens the engine anew: the state is rebuilt. Snapshots
+    /// that hold such txns go first.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotInLog`] if the state at `to` cannot be rebuilt: nothing was changed, but the engine is closed.
+    /// [`ErrorKind::Fenced`] if a newer leader was accepted. Else as [`EngineOptions::open`].
+    pub fn truncate(self, leader: Epoch, to: Zxid) -> Result<(Engine, TruncateReport, OpenReport)> {
+        self.shared.check_leader(leader)?;
+        let shared = self.stop()?;
+        let EngineShared { log, store, options, home, lock, .. } = shared;
+        let floor = log.floor_zxid();
+        let has_base = floor == Zxid::ZERO || store.snapshots().iter().any(|end| *end <= to && *end >= floor);
+        if to < floor || !has_base {
+            let why = format!("no snapshot is left from which the state at {to} could be rebuilt");
+            return Err(Error::new(ErrorKind::NotInLog, "not_in_log", why));
+        }
+        if !crate::planted("truncate_keeps_snapshots") {
+            store.remove_newer_than(to)?;
+        }
+        let (log, report) = log.truncate(to)?;
+        log.close()?;
+        drop(lock);
+        let (engine, opened) = options.open_home(home, Box::new(Unobserved))?;
+        Ok((engine, report, opened))
+    }
+
+    /// Whether the disk is well. After a failed write the engine can only be read, until it is opened anew.
+    pub fn health(&self) -> Health {
+        self.shared.log.health()
+    }
+
+    /// What the log has done since it was opened.
+    pub fn log_stats(&self) -> LogStats {
+        self.shared.log.stats()
+    }
+
+    /// Writes what is logged, and a snapshot if the options say so, and lets go of the directory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Poisoned`] if a write has failed; what a failed snapshot said.
+    pub fn close(self) -> Result<()> {
+        if self.shared.options.snapshot_on_close {
+            self.snapshot()?.join()?;
+        }
+        self.stop()?.log.close()
+    }
+
+    /// Ends the thread and the pipeline.
+    fn stop(self) -> Result<EngineShared> {
+        let Engine { mut snapshotter, shared } = self;
+        if shared.pipeline.commit() == Commit::WhenDurable {
+            // What is logged will be durable, and is told so.
+            shared.log.flush()?;
+            shared.pipeline.apply_through(shared.log.durable_zxid());
+        }
+        snapshotter.stop();
+        shared.pipeline.close();
+        drop(snapshotter);
+        Ok(Arc::into_inner(shared).expect("the thread has ended, and nobody else has it"))
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("applied", &self.applied_zxid()).finish_non_exhaustive()
+    }
+}

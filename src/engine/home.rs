@@ -1,0 +1,130 @@
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::{Error, Result};
+use crate::io::{BackendChoice, Disk, ensure_dir, names_in, open_dir, remove_dir};
+
+/// The directories of an engine: one at the top, and for each generation one for the log and one for the snapshots.
+///
+/// A generation is begun when a whole state is installed or restored: it is built beside the one in use, and taken
+/// into use by one change of the manifest at the top.
+pub(crate) trait Home: Send + Sync + fmt::Debug {
+    /// The directory at the top.
+    fn root(&self) -> Arc<dyn Disk>;
+
+    /// The directory of a generation's log or snapshots, which is made if it is not there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io), [`ErrorKind::NoSpace`](crate::ErrorKind::NoSpace).
+    fn room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>>;
+
+    /// The generations of which there is something.
+    fn generations(&self) -> Result<Vec<u64>>;
+
+    /// Removes a generation.
+    fn remove(&self, generation: u64) -> Result<()>;
+}
+
+/// What a directory is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Room {
+    Log,
+    Snapshots,
+}
+
+impl Room {
+    const ALL: [Room; 2] = [Room::Log, Room::Snapshots];
+
+    fn name(self, generation: u64) -> String {
+        format!("{}{generation}", self.prefix())
+    }
+
+    const fn prefix(self) -> &'static str {
+        match self {
+            Room::Log => "log-",
+            Room::Snapshots => "snapshots-",
+        }
+    }
+
+    /// The generation of a directory of that name, as [`name`](Self::name) writes it.
+    fn generation(self, name: &str) -> Option<u64> {
+        let generation = name.strip_prefix(self.prefix())?.parse().ok()?;
+        (self.name(generation) == name).then_some(generation)
+    }
+}
+
+/// The directories on the real file system.
+#[derive(Debug)]
+pub(crate) struct Directories {
+    data: PathBuf,
+    log: PathBuf,
+    backend: BackendChoice,
+    root: Arc<dyn Disk>,
+}
+
+impl Directories {
+    /// `data` must exist; so must `log`, if it is another one.
+    pub(crate) fn open(data: &Path, log: Option<&Path>, backend: BackendChoice) -> Result<Directories> {
+        let root = open(data, backend)?;
+        let log = log.unwrap_or(data).to_owned();
+        Ok(Directories { data: data.to_owned(), log, backend, root })
+    }
+
+    fn path(&self, room: Room, generation: u64) -> PathBuf {
+        let parent = if room == Room::Log { &self.log } else { &self.data };
+        parent.join(room.name(generation))
+    }
+}
+
+fn open(path: &Path, backend: BackendChoice) -> Result<Arc<dyn Disk>> {
+    open_dir(path, backend).map_err(|e| failed("open a directory", e, path))
+}
+
+fn failed(doing: &str, error: std::io::Error, path: &Path) -> Error {
+    Error::io(doing, error).in_file(&path.display().to_string())
+}
+
+impl Home for Directories {
+    fn root(&self) -> Arc<dyn Disk> {
+        self.root.clone()
+    }
+
+    fn room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
+        let path = self.path(room, generation);
+        ensure_dir(&path).map_err(|e| failed("create a directory", e, &path))?;
+        open(&path, self.backend)
+    }
+
+    fn generations(&self) -> Result<Vec<u64>> {
+        let mut found = Vec::new();
+        for room in Room::ALL {
+            let parent = if room == Room::Log { &self.log } else { &self.data };
+            let names = names_in(parent).map_err(|e| failed("list a directory", e, parent))?;
+            found.extend(names.iter().filter_map(|name| room.generation(name)));
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    fn remove(&self, generation: u64) -> Result<()> {
+        Room::ALL.into_iter().try_for_each(|room| {
+            let path = self.path(room, generation);
+            remove_dir(&path).map_err(|e| failed("remove a directory", e, &path))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_generations_have_one_spelling() {
+        assert_eq!(Room::Log.generation("log-7"), Some(7));
+        for other in ["log-07", "log-", "log-x", "log", "snapshots-7", "log-7.old"] {
+            assert_eq!(Room::Log.generation(other), None, "{other}");
+        }
+    }
+}

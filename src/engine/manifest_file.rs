@@ -1,0 +1,70 @@
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::base::{Error, Result};
+use crate::format::{
+    ENGINE_MANIFEST_BYTES_MAX, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest,
+};
+use crate::io::{Disk, OpenMode};
+
+/// The manifest at the top of an engine's directory, and the one way to change it.
+#[derive(Debug)]
+pub(crate) struct ManifestFile {
+    disk: Arc<dyn Disk>,
+    held: Mutex<EngineManifest>,
+}
+
+impl ManifestFile {
+    /// Reads it; none if there is none.
+    pub(crate) fn read(disk: &Arc<dyn Disk>) -> Result<Option<ManifestFile>> {
+        let wrap = |e| Error::io("read the engine's manifest", e).in_file(ENGINE_MANIFEST_NAME);
+        let file = match disk.open(ENGINE_MANIFEST_NAME, OpenMode::Read) {
+            Ok(file) => file,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(wrap(e)),
+        };
+        // One byte more than may be: a longer file does not end where its checksum is.
+        let mut bytes = vec![0; ENGINE_MANIFEST_BYTES_MAX + 1];
+        let read = file.read_at(0, &mut bytes).map_err(wrap)?;
+        let manifest = EngineManifest::decode(&bytes[..read]).map_err(|e| e.in_file(ENGINE_MANIFEST_NAME))?;
+        Ok(Some(ManifestFile { disk: disk.clone(), held: Mutex::new(manifest) }))
+    }
+
+    /// Writes the first one.
+    pub(crate) fn create(disk: &Arc<dyn Disk>, manifest: EngineManifest) -> Result<ManifestFile> {
+        write(disk.as_ref(), &manifest)?;
+        Ok(ManifestFile { disk: disk.clone(), held: Mutex::new(manifest) })
+    }
+
+    pub(crate) fn get(&self) -> EngineManifest {
+        *self.held.lock()
+    }
+
+    /// Replaces it by what `change` makes of it; it is durable when this returns. After an error the old one or the
+    /// new one stands on disk.
+    pub(crate) fn commit(&self, change: impl FnOnce(&mut EngineManifest)) -> Result<EngineManifest> {
+        let mut held = self.held.lock();
+        let mut next = *held;
+        change(&mut next);
+        next.version += 1;
+        write(self.disk.as_ref(), &next)?;
+        *held = next;
+        Ok(next)
+    }
+}
+
+fn write(disk: &dyn Disk, manifest: &EngineManifest) -> Result<()> {
+    let wrap = |e| Error::io("write the engine's manifest", e).in_file(ENGINE_MANIFEST_TEMP_NAME);
+    match disk.remove(ENGINE_MANIFEST_TEMP_NAME) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(wrap(e)),
+        _ => {}
+    }
+    let file = disk.open(ENGINE_MANIFEST_TEMP_NAME, OpenMode::CreateNew { direct: false }).map_err(wrap)?;
+    file.write_all_at(0, manifest.encode().as_bytes()).map_err(wrap)?;
+    if !crate::planted("engine_manifest_unsynced") {
+        file.sync().map_err(wrap)?;
+    }
+    disk.rename(ENGINE_MANIFEST_TEMP_NAME, ENGINE_MANIFEST_NAME).map_err(wrap)?;
+    disk.sync_dir().map_err(wrap)
+}

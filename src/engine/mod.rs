@@ -1,0 +1,38 @@
+//! The engine: log, tree and snapshots joined, as a server embeds them.
+
+mod answer;
+mod engine;
+mod feed;
+mod home;
+mod manifest_file;
+mod open;
+mod options;
+mod order;
+mod pipeline;
+mod recent;
+mod report;
+mod session_tracker;
+mod shared;
+mod slot;
+mod snapshotter;
+mod sync;
+mod sync_plan;
+mod take;
+mod ticket;
+mod trigger;
+
+#[cfg(test)]
+mod tests;
+
+pub use answer::Answer;
+pub use engine::Engine;
+pub use feed::ChangeFeed;
+pub use options::EngineOptions;
+pub use order::Caller;
+pub use pipeline::{Applied, Commit};
+pub use report::OpenReport;
+pub use session_tracker::SessionTracker;
+pub use snapshotter::SnapshotTask;
+pub use sync::SyncAnswer;
+pub use sync_plan::{SyncDecision, SyncInput, SyncLog, SyncPlan, SyncReason};
+pub use ticket::Ticket;

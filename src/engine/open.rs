@@ -1,0 +1,233 @@
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::home::{Home, Room};
+use super::manifest_file::ManifestFile;
+use super::options::EngineOptions;
+use super::order::Order;
+use super::pipeline::Pipeline;
+use super::recent::Recent;
+use super::report::OpenReport;
+use super::shared::EngineShared;
+use super::trigger::SnapshotTrigger;
+use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
+use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Txn, TxnBody};
+use crate::io::{Disk, Lock};
+use crate::log::{Log, LogOptions, Record, RecoveryReport};
+use crate::snapshot::{SnapshotInfo, SnapshotStore, load};
+use crate::tree::{Change, DataTree, Observer, Outcome, Proposer, SharedTree};
+
+/// Nobody is told of changes.
+pub(super) struct Unobserved;
+
+impl Observer for Unobserved {
+    fn changed(&mut self, _: Change<'_>) {}
+}
+
+/// A state that was brought back: a snapshot's, and the log's behind it.
+struct Restored {
+    tree: DataTree,
+    log: Log,
+    snapshot: Option<SnapshotInfo>,
+    skipped: Vec<(Zxid, Error)>,
+    replay: Replayed,
+    report: RecoveryReport,
+    load_ns: u64,
+}
+
+/// What the replay of the log has done.
+#[derive(Default)]
+struct Replayed {
+    txns: u64,
+    failures: u64,
+    error: Option<Error>,
+}
+
+/// Opens the engine of a home; all but its thread.
+pub(super) fn open_at(
+    home: Arc<dyn Home>,
+    options: &EngineOptions,
+    observer: Box<dyn Observer + Send>,
+) -> Result<(EngineShared, OpenReport)> {
+    let clock = Clock::real();
+    let begin = clock.nanos();
+    let mut random = Random::from_system();
+    let root = home.root();
+    let lock = take_lock(root.as_ref())?;
+    let (manifest, created) = open_manifest(home.as_ref(), &root, options, &mut random)?;
+    let EngineManifest { database_id, generation, .. } = manifest.get();
+    // What a restore or an install left behind, before it or after.
+    for other in home.generations()?.into_iter().filter(|other| *other != generation) {
+        home.remove(other)?;
+    }
+    let snapshots = home.room(Room::Snapshots, generation)?;
+    let seed = Random::from_system();
+    let (store, store_report) = SnapshotStore::open(snapshots, database_id, Numbering::Zxid, seed)?;
+    let log_disk = home.room(Room::Log, generation)?;
+    let log_options = LogOptions { expected_database_id: Some(database_id), ..options.log.clone() };
+    let restored = restore(&store, &log_disk, &log_options, &clock)?;
+    let Restored { tree, log, snapshot, skipped, replay, report, load_ns } = restored;
+    let epoch = log.epoch();
+    if epoch > manifest.get().accepted {
+        // The log's fence stands for itself; a promise that is older than it means nothing.
+        manifest.commit(|manifest| manifest.accepted = epoch)?;
+    }
+    let last_zxid = tree.last_zxid();
+    let open_report = OpenReport {
+        created,
+        snapshot,
+        skipped,
+        replayed: replay.txns,
+        replay_failures: replay.failures,
+        last_zxid,
+        digest: tree.digest(),
+        log: report,
+        removed: store_report.cleaned,
+        foreign: store_report.foreign,
+        load_ns,
+        total_ns: clock.nanos() - begin,
+    };
+    let recent = Recent::new(options.recent_txns, options.recent_bytes);
+    let pipeline = Arc::new(Pipeline::new(SharedTree::new(tree), options.commit, observer, recent));
+    pipeline.follow(&log);
+    let trigger = SnapshotTrigger::new(options.snap_count, options.snap_log_bytes, &mut random);
+    let order = Order::new(Proposer::new(options.propose.clone()), last_zxid, trigger, random);
+    let shared = EngineShared {
+        log,
+        pipeline,
+        order: Mutex::new(order),
+        store,
+        manifest,
+        requests: Arc::default(),
+        rare: Mutex::new(()),
+        options: options.clone(),
+        clock,
+        home,
+        lock,
+    };
+    Ok((shared, open_report))
+}
+
+fn take_lock(root: &dyn Disk) -> Result<Box<dyn Lock>> {
+    root.lock(LOCK_NAME).map_err(|e| match e.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            Error::new(ErrorKind::Locked, "locked", format!("the engine is open elsewhere: {e}"))
+                .in_file(LOCK_NAME)
+        }
+        _ => Error::io("lock the engine's directory", e).in_file(LOCK_NAME),
+    })
+}
+
+/// Reads the manifest, or makes the first one.
+fn open_manifest(
+    home: &dyn Home,
+    root: &Arc<dyn Disk>,
+    options: &EngineOptions,
+    random: &mut Random,
+) -> Result<(ManifestFile, bool)> {
+    let asked = options.log.expected_database_id;
+    if let Some(manifest) = ManifestFile::read(root)? {
+        let found = manifest.get().database_id;
+        if asked.is_some_and(|asked| asked != found) {
+            let why = format!("the directory belongs to database {found}");
+            return Err(Error::new(ErrorKind::WrongOwner, "wrong_database", why));
+        }
+        return Ok((manifest, false));
+    }
+    let generations = home.generations()?;
+    if let Some(generation) = generations.iter().max() {
+        let why =
+            format!("the engine's manifest is missing, but there is a state of generation {generation}");
+        return Err(Error::corrupt("engine_manifest_missing", why));
+    }
+    let database_id = asked.unwrap_or_else(|| DatabaseId::random(random));
+    let first = EngineManifest { database_id, version: 1, accepted: Epoch::ZERO, generation: 1 };
+    Ok((ManifestFile::create(root, first)?, true))
+}
+
+/// The newest snapshot that is whole and that the log reaches, and the log behind it. Each attempt begins with
+/// nothing.
+fn restore(
+    store: &SnapshotStore,
+    disk: &Arc<dyn Disk>,
+    options: &LogOptions,
+    clock: &Clock,
+) -> Result<Restored> {
+    let mut skipped = Vec::new();
+    for end in store.snapshots() {
+        let begin = clock.nanos();
+        let loaded = store.open_file(end).and_then(|file| load(&file, &mut |_| ()));
+        let (tree, info) = match loaded {
+            Ok(loaded) => loaded,
+            // Another snapshot, or the log, may do. Whatever the system fails at, it may fail at there.
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                skipped.push((end, error));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let load_ns = clock.nanos() - begin;
+        return replay(tree, Some(info), disk, options).map(|restored| Restored {
+            skipped,
+            load_ns,
+            ..restored
+        });
+    }
+    let newest = skipped.first().cloned();
+    let restored = replay(DataTree::new(), None, disk, options).map_err(|error| match newest {
+        // The log alone does not do: then it is the snapshots that are the matter.
+        Some((_, damage)) if error.code() == "snapshot_gap" => damage,
+        _ => error,
+    })?;
+    Ok(Restored { skipped, ..restored })
+}
+
+fn replay(
+    mut tree: DataTree,
+    snapshot: Option<SnapshotInfo>,
+    disk: &Arc<dyn Disk>,
+    options: &LogOptions,
+) -> Result<Restored> {
+    let after = tree.last_zxid();
+    let mut replayed = Replayed::default();
+    let opened = options.open_replaying_on(disk, after, &mut |record| replayed.visit(&mut tree, &record));
+    let (log, report) = opened.map_err(|error| match error.kind() {
+        ErrorKind::NotInLog => {
+            let why = format!("the log does not reach back to {after}, where the snapshot ends: {error}");
+            Error::corrupt("snapshot_gap", why)
+        }
+        _ => error,
+    })?;
+    if let Some(error) = replayed.error {
+        return Err(error);
+    }
+    if report.last_zxid < after {
+        let why = format!("the log ends at {}, before the snapshot's end {after}", report.last_zxid);
+        return Err(Error::corrupt("log_behind_snapshot", why));
+    }
+    Ok(Restored { tree, log, snapshot, skipped: Vec::new(), replay: replayed, report, load_ns: 0 })
+}
+
+impl Replayed {
+    fn visit(&mut self, tree: &mut DataTree, record: &Record<'_>) {
+        if self.error.is_some() {
+            return;
+        }
+        let txn = match Txn::decode(record.zxid, record.time_ms, record.payload) {
+            Ok(txn) => txn,
+            Err(error) => {
+                self.error = Some(error.with_zxids(record.zxid, record.zxid));
+                return;
+            }
+        };
+        let outcome = tree.apply(&txn, &mut ());
+        self.txns += 1;
+        // The state before was whole, so nothing that was right when it was logged can fail now.
+        if !matches!(txn.body, TxnBody::Error { .. } | TxnBody::Multi(_))
+            && matches!(outcome, Outcome::Failed(_))
+        {
+            self.failures += 1;
+        }
+    }
+}

@@ -1,0 +1,154 @@
+use std::sync::Arc;
+
+use super::answer::Found;
+use super::pipeline::{Pending, Pipeline};
+use super::slot::Slot;
+use super::ticket::Ticket;
+use super::trigger::SnapshotTrigger;
+use crate::base::{Epoch, Error, ErrorKind, Random, Result, Zxid};
+use crate::format::TxnBuf;
+use crate::log::{Log, Record};
+use crate::tree::{Identity, Proposal, Proposer, Request, RequestContext};
+
+/// Who asks for a change.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Caller<'a> {
+    /// The session; 0 for the server itself.
+    pub session_id: i64,
+    /// The client's number of the request.
+    pub cxid: i32,
+    /// Who is behind the session, for ACLs.
+    pub identities: &'a [Identity],
+}
+
+/// The one place where txns get their order: proposed, numbered and logged under one lock.
+#[derive(Debug)]
+pub(super) struct Order {
+    proposer: Proposer,
+    /// The last txn that was logged.
+    last: Zxid,
+    /// The last txn that came from elsewhere, of which the proposer knows nothing.
+    last_foreign: Zxid,
+    trigger: SnapshotTrigger,
+    is_snapshot_due: bool,
+    random: Random,
+}
+
+impl Order {
+    pub(super) fn new(proposer: Proposer, last: Zxid, trigger: SnapshotTrigger, random: Random) -> Order {
+        Order { proposer, last, last_foreign: Zxid::ZERO, trigger, is_snapshot_due: false, random }
+    }
+
+    /// The last txn that was logged.
+    pub(super) fn last(&self) -> Zxid {
+        self.last
+    }
+
+    /// Whether it is time for a snapshot.
+    pub(super) fn is_snapshot_due(&self) -> bool {
+        self.is_snapshot_due
+    }
+
+    /// Begins to count anew.
+    pub(super) fn snapshot_begins(&mut self) {
+        self.is_snapshot_due = false;
+        self.trigger.reset(&mut self.random);
+    }
+
+    /// Makes the txn of a request and logs it.
+    pub(super) fn submit(
+        &mut self,
+        log: &Log,
+        pipeline: &Arc<Pipeline>,
+        request: &Request<'_>,
+        caller: &Caller<'_>,
+        time_ms: i64,
+    ) -> Result<Ticket> {
+        loop {
+            let applied = pipeline.applied();
+            if self.last_foreign > applied {
+                let why = format!("txns up to {} were appended and are not yet applied", self.last_foreign);
+                return Err(Error::new(ErrorKind::Busy, "not_applied", why));
+            }
+            self.proposer.applied(applied);
+            let zxid = self.next_zxid(log.epoch())?;
+            let Caller { session_id, cxid, identities } = *caller;
+            let context = RequestContext { zxid, time_ms, session_id, cxid, identities };
+            let proposal = self.proposer.propose(&pipeline.tree.read(), request, &context);
+            let is_unfinished = proposal.is_unfinished();
+            let found = found(&proposal, request);
+            let ticket = self.log(log, pipeline, proposal.to_buf(), found).inspect_err(|_| {
+                self.proposer.roll_back(zxid);
+            })?;
+            if !is_unfinished {
+                return Ok(ticket);
+            }
+        }
+    }
+
+    /// Logs a txn that was made elsewhere: the next one.
+    pub(super) fn append(&mut self, log: &Log, pipeline: &Arc<Pipeline>, txn: TxnBuf) -> Result<Ticket> {
+        let zxid = txn.zxid();
+        let follows = if zxid.epoch() == self.last.epoch() {
+            self.last.next_in_epoch().is_ok_and(|next| next == zxid)
+        } else {
+            zxid > self.last && zxid.counter() > 0
+        };
+        if !follows {
+            let why = format!("{zxid} does not follow {}", self.last);
+            return Err(Error::new(ErrorKind::OutOfOrder, "out_of_order", why).with_zxids(zxid, zxid));
+        }
+        if zxid.epoch() > log.epoch() {
+            // History of an epoch that began elsewhere.
+            log.advance_epoch(zxid.epoch())?;
+        }
+        let ticket = self.log(log, pipeline, txn, Found::default())?;
+        self.last_foreign = zxid;
+        Ok(ticket)
+    }
+
+    fn next_zxid(&self, epoch: Epoch) -> Result<Zxid> {
+        if epoch > self.last.epoch() {
+            let epoch = u32::try_from(epoch.get()).map_err(|_| Error::invalid("the epoch has 32 bits"))?;
+            return Ok(Zxid::from_parts(epoch, 1));
+        }
+        self.last.next_in_epoch()
+    }
+
+    fn log(&mut self, log: &Log, pipeline: &Arc<Pipeline>, txn: TxnBuf, found: Found) -> Result<Ticket> {
+        let (zxid, time_ms) = (txn.zxid(), txn.time_ms());
+        let slot = Arc::new(Slot::default());
+        let payload = txn.clone();
+        // First: when the log says that it is durable, it must be found.
+        pipeline.push(Pending { zxid, txn, found, slot: slot.clone() });
+        let record = Record::new(zxid, time_ms, payload.as_bytes());
+        match log.append(&record) {
+            Ok(durable) => {
+                self.last = zxid;
+                self.is_snapshot_due |= self.trigger.count(1, payload.as_bytes().len() as u64);
+                Ok(Ticket::new(durable, slot, pipeline.clone()))
+            }
+            Err(error) => {
+                pipeline.pop_newest(zxid);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// What the answer will tell beside what the txn does.
+fn found(proposal: &Proposal<'_>, request: &Request<'_>) -> Found {
+    let ops = if let Request::Multi(ops) = request { *ops } else { std::slice::from_ref(request) };
+    let mut found = Found::default();
+    for (op, request) in ops.iter().enumerate() {
+        if let Request::Create(_) | Request::CreateIfAbsent(_) | Request::Upsert(_) = request {
+            found.created.resize(op, None);
+            found.created.push(proposal.created_path(op).map(str::to_owned));
+            if let Some(stat) = proposal.existing_stat(op) {
+                found.existing.resize(op, None);
+                found.existing.push(Some(stat));
+            }
+        }
+    }
+    found
+}

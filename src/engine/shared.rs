@@ -1,0 +1,44 @@
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::home::Home;
+use super::manifest_file::ManifestFile;
+use super::options::EngineOptions;
+use super::order::Order;
+use super::pipeline::Pipeline;
+use super::snapshotter::Requests;
+use crate::base::{Clock, Epoch, Error, ErrorKind, Result};
+use crate::io::Lock;
+use crate::log::Log;
+use crate::snapshot::SnapshotStore;
+
+/// What an engine's handle and its thread share.
+///
+/// Lock order: `rare`, then `order`, then the pipeline's.
+pub(super) struct EngineShared {
+    pub(super) log: Log,
+    pub(super) pipeline: Arc<Pipeline>,
+    pub(super) order: Mutex<Order>,
+    pub(super) store: SnapshotStore,
+    pub(super) manifest: ManifestFile,
+    pub(super) requests: Arc<Requests>,
+    /// Held through each rare change: of an epoch, or when snapshots are written.
+    pub(super) rare: Mutex<()>,
+    pub(super) options: EngineOptions,
+    pub(super) clock: Clock,
+    pub(super) home: Arc<dyn Home>,
+    pub(super) lock: Box<dyn Lock>,
+}
+
+impl EngineShared {
+    /// Refuses what comes in the name of a leader that was replaced.
+    pub(super) fn check_leader(&self, leader: Epoch) -> Result<()> {
+        let accepted = self.manifest.get().accepted;
+        if leader < accepted && !crate::planted("no_leader_check") {
+            let why = format!("the leader of epoch {leader} was replaced: epoch {accepted} was accepted");
+            return Err(Error::new(ErrorKind::Fenced, "fenced", why));
+        }
+        Ok(())
+    }
+}

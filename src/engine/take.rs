@@ -1,0 +1,80 @@
+use std::time::Duration;
+
+use super::shared::EngineShared;
+use crate::base::{Error, ErrorKind, Result};
+use crate::snapshot::{SnapshotInfo, SnapshotWriter};
+use crate::tree::Walk;
+
+/// Places of the tree that are visited under one lock: about half a millisecond.
+const PLACES_AT_ONCE: u32 = 1024;
+
+/// Writes a snapshot of the tree while it changes, removes what is no longer needed of older ones, and purges the log.
+pub(super) fn take_snapshot(shared: &EngineShared) -> Result<SnapshotInfo> {
+    let _rare = shared.rare.lock();
+    let (start, sessions) = {
+        let tree = shared.pipeline.tree.read();
+        (tree.last_zxid(), tree.sessions())
+    };
+    if shared.store.snapshots().first() == Some(&start) {
+        // Nothing has happened since. Whether it is well is worth to know.
+        return shared.store.verify(start);
+    }
+    // The txns of the walk's time must be there when it ends.
+    let pin = shared.log.pin(start)?;
+    let mut writer = shared.store.begin(start, shared.clock.wall_ms())?;
+    pace(shared, &mut writer);
+    let mut walk = Walk::new();
+    while writer.walk(&shared.pipeline.tree, &mut walk, PLACES_AT_ONCE)? {
+        if shared.requests.is_stopping() {
+            return Err(Error::new(ErrorKind::Closed, "closed", "the engine is closing".into()));
+        }
+    }
+    for (id, timeout_ms) in sessions {
+        writer.session(id, timeout_ms)?;
+    }
+    let (end, digest) = {
+        let tree = shared.pipeline.tree.read();
+        (tree.last_zxid(), tree.digest())
+    };
+    // What a quorum has may be applied before it is durable here; it is no part of a snapshot before it is.
+    if shared.log.durable_zxid() < end && !crate::planted("snapshot_before_durable") {
+        shared.log.flush()?;
+    }
+    let mut reader = shared.log.reader(start)?;
+    let mut last = start;
+    while last < end {
+        let Some(record) = reader.next_record()? else {
+            let why = format!("the log ends at {last}, before {end}, which is applied");
+            return Err(Error::corrupt("log_behind_tree", why));
+        };
+        last = record.zxid;
+        writer.txn(record.zxid, record.time_ms, record.payload)?;
+    }
+    let mut sealed = writer.seal(end, digest)?;
+    sealed.verify()?;
+    let info = sealed.publish()?;
+    drop((reader, pin));
+    clean_up(shared)?;
+    Ok(info)
+}
+
+fn pace(shared: &EngineShared, writer: &mut SnapshotWriter) {
+    let Some(bytes_per_second) = shared.options.snapshot_bytes_per_second else { return };
+    let (clock, requests) = (shared.clock.clone(), shared.requests.clone());
+    let start = clock.nanos();
+    let mut written = 0_u64;
+    writer.pace(move |bytes| {
+        written += bytes;
+        let due = start + written.saturating_mul(1_000_000_000) / bytes_per_second;
+        requests.pause(Duration::from_nanos(due.saturating_sub(clock.nanos())));
+    });
+}
+
+/// Old snapshots go, then the log that only they needed. What cannot be removed is tried again the next time.
+fn clean_up(shared: &EngineShared) -> Result<()> {
+    let kept = shared.store.retain(shared.options.snapshots_kept)?;
+    if let Some(oldest) = kept.oldest_kept {
+        shared.log.purge(oldest, &shared.options.log_retention)?;
+    }
+    Ok(())
+}

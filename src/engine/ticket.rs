@@ -1,0 +1,101 @@
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::answer::Answer;
+use super::pipeline::{Commit, Pipeline};
+use super::slot::Slot;
+use crate::base::{Error, ErrorKind, Result, Zxid};
+use crate::log::AppendTicket;
+
+/// The promise that a txn will be durable, then applied, and that you will be told what it did; or why not.
+///
+/// Wait for it in a thread, or await it as a `Future` (no runtime is needed). A txn whose ticket is dropped is logged
+/// and applied all the same.
+///
+/// An error means *unknown*: the txn may or may not be there after the engine is opened anew.
+#[must_use = "a request is answered only by its ticket"]
+pub struct Ticket {
+    durable: AppendTicket,
+    is_durable: bool,
+    slot: Arc<Slot>,
+    pipeline: Arc<Pipeline>,
+}
+
+impl Ticket {
+    pub(super) fn new(durable: AppendTicket, slot: Arc<Slot>, pipeline: Arc<Pipeline>) -> Ticket {
+        Ticket { durable, is_durable: false, slot, pipeline }
+    }
+
+    /// The txn's zxid.
+    pub fn zxid(&self) -> Zxid {
+        self.durable.zxid()
+    }
+
+    /// Blocks until the txn is durable, whether it is applied or not: what a server waits for before it tells its
+    /// leader that it has the txn.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Poisoned`] if a write failed.
+    pub fn wait_durable(&self) -> Result<Zxid> {
+        // A year: the log is not asked to wait without a bound, so that the ticket stays good.
+        self.durable.wait_timeout(Duration::from_hours(24 * 365))
+    }
+
+    /// Blocks until the txn is durable and applied.
+    ///
+    /// Do not call it while you hold the tree ([`Engine::tree`](crate::Engine::tree)): the txn could not be applied.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Poisoned`] if a write failed, [`ErrorKind::Closed`] if the engine was closed before it was applied.
+    pub fn wait(self) -> Result<Answer> {
+        let Ticket { durable, slot, pipeline, .. } = self;
+        let zxid = durable.wait()?;
+        if !slot.is_filled() && pipeline.commit() == Commit::WhenDurable {
+            pipeline.apply_through(zxid);
+        }
+        slot.wait(None).expect("without a timeout, an answer comes")
+    }
+
+    /// The same, at most for `timeout`. The ticket stays good.
+    ///
+    /// # Errors
+    /// As [`wait`](Ticket::wait), and [`ErrorKind::Timeout`].
+    pub fn wait_timeout(&self, timeout: Duration) -> Result<Answer> {
+        let zxid = self.durable.wait_timeout(timeout)?;
+        if !self.slot.is_filled() && self.pipeline.commit() == Commit::WhenDurable {
+            self.pipeline.apply_through(zxid);
+        }
+        self.slot.wait(Some(timeout)).unwrap_or_else(|| {
+            let why = format!("zxid {zxid} is durable, but is not applied after {timeout:?}");
+            Err(Error::new(ErrorKind::Timeout, "timeout", why))
+        })
+    }
+}
+
+impl Future for Ticket {
+    type Output = Result<Answer>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Answer>> {
+        if !self.is_durable {
+            match Pin::new(&mut self.durable).poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Ok(_)) => self.is_durable = true,
+            }
+        }
+        if !self.slot.is_filled() && self.pipeline.commit() == Commit::WhenDurable {
+            self.pipeline.apply_through(self.durable.zxid());
+        }
+        self.slot.poll(cx.waker()).map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").field("zxid", &self.zxid()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,46 @@
+use super::handle::Log;
+use crate::base::{Result, Zxid, limits};
+use crate::format::IndexEntry;
+
+impl Log {
+    /// The last durable record at or before `zxid`, or the floor if there is none, and the first one after it.
+    ///
+    /// # Errors
+    /// As [`Log::reader`]; [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) for damage on the way.
+    pub(crate) fn neighbours(&self, zxid: Zxid) -> Result<(Zxid, Option<Zxid>)> {
+        let floor = self.floor_zxid();
+        let near = self.with_index(|index| {
+            let at = index.partition_point(|entry| entry.first_zxid <= zxid);
+            at.checked_sub(1).map(|at| index[at].first_zxid)
+        });
+        let near = near.into_iter().flatten().max();
+        let start = near.map_or(floor, |first| Zxid::new(first.get() - 1));
+        let mut reader = self.reader(start.max(floor))?;
+        let mut before = start.max(floor);
+        while let Some(record) = reader.next_record()? {
+            if record.zxid > zxid {
+                return Ok((before, Some(record.zxid)));
+            }
+            before = record.zxid;
+        }
+        Ok((before, None))
+    }
+
+    /// About how many bytes of log stand behind `zxid`, to the unit of the index.
+    pub(crate) fn bytes_after(&self, zxid: Zxid) -> u64 {
+        let entries = self.with_index(|index| {
+            (index.len() - index.partition_point(|entry| entry.first_zxid <= zxid)) as u64
+        });
+        entries.into_iter().sum::<u64>() * limits::INDEX_EVERY_BYTES
+    }
+
+    /// Looks into the index of each segment.
+    fn with_index<T>(&self, look: impl Fn(&[IndexEntry]) -> T) -> Vec<T> {
+        let in_use = look(&self.shared.inner().core.active().index);
+        let segments = self.shared.segments.read();
+        let mut seen: Vec<T> =
+            segments.iter().filter_map(|s| s.ended.as_ref()).map(|ended| look(&ended.index)).collect();
+        seen.push(in_use);
+        seen
+    }
+}
