@@ -22,6 +22,8 @@ mod ticket;
 mod trigger;
 
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;
 
 pub use answer::Answer;

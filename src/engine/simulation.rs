@@ -1,0 +1,321 @@
+//! The whole engine on simulated disks that lose power at any operation, held against a tree that never does.
+//!
+//! `ARBORLOG_ENGINE_RUNS=N cargo test --lib engine::simulation` makes more runs; `ARBORLOG_ENGINE_SEED=S` repeats one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use super::home::{Home, Room};
+use super::open::Unobserved;
+use super::take::take_snapshot;
+use super::*;
+use crate::base::{Epoch, Random, Result, Zxid};
+use crate::format::Acl;
+use crate::io::Disk;
+use crate::log::LogOptions;
+use crate::sim::{CrashImage, SimDisk};
+use crate::tree::{CreateRequest, DataTree, ProposeOptions, Proposer, Request, RequestContext};
+
+/// Three disks or more: one at the top, and two of each generation.
+#[derive(Debug)]
+struct SimHome {
+    seed: u64,
+    root: SimDisk,
+    rooms: Mutex<HashMap<(Room, u64), SimDisk>>,
+}
+
+impl SimHome {
+    fn new(seed: u64) -> SimHome {
+        SimHome { seed, root: SimDisk::new(seed), rooms: Mutex::default() }
+    }
+
+    fn disks(&self) -> Vec<SimDisk> {
+        let mut rooms: Vec<_> = self.rooms.lock().iter().map(|(room, disk)| (*room, disk.clone())).collect();
+        rooms.sort_by_key(|((room, generation), _)| (*generation, *room == Room::Log));
+        std::iter::once(self.root.clone()).chain(rooms.into_iter().map(|(_, disk)| disk)).collect()
+    }
+
+    /// Cuts the power of them all.
+    fn crash(&self, random: &mut Random) {
+        for disk in self.disks() {
+            disk.crash(image(random));
+        }
+    }
+}
+
+fn image(random: &mut Random) -> CrashImage {
+    match random.below(4) {
+        0 => CrashImage::DropUnsynced,
+        1 => CrashImage::KeepAll,
+        _ => CrashImage::Random(random.next_u64()),
+    }
+}
+
+impl Home for SimHome {
+    fn root(&self) -> Arc<dyn Disk> {
+        self.root.handle()
+    }
+
+    fn room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
+        let seed = self.seed ^ generation << 8 ^ u64::from(room == Room::Log) << 4;
+        let mut rooms = self.rooms.lock();
+        Ok(rooms.entry((room, generation)).or_insert_with(|| SimDisk::new(seed)).handle())
+    }
+
+    fn generations(&self) -> Result<Vec<u64>> {
+        let mut found: Vec<u64> = self.rooms.lock().keys().map(|(_, generation)| *generation).collect();
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    fn remove(&self, generation: u64) -> Result<()> {
+        self.rooms.lock().retain(|(_, other), _| *other != generation);
+        Ok(())
+    }
+}
+
+/// What must come back.
+struct Model {
+    tree: DataTree,
+    proposer: Proposer,
+    /// The digest behind each txn that was ever submitted and not truncated away.
+    digests: BTreeMap<Zxid, u64>,
+    acked: Zxid,
+    accepted: Epoch,
+}
+
+impl Model {
+    fn new() -> Model {
+        let tree = DataTree::new();
+        let digests = BTreeMap::from([(Zxid::ZERO, tree.digest())]);
+        let proposer = Proposer::new(ProposeOptions::new());
+        Model { tree, proposer, digests, acked: Zxid::ZERO, accepted: Epoch::ZERO }
+    }
+
+    fn submitted(&mut self, request: &Request<'_>, zxid: Zxid, time_ms: i64) {
+        let context = RequestContext { zxid, time_ms, session_id: 0, cxid: 0, identities: &[] };
+        let proposal = self.proposer.propose(&self.tree, request, &context);
+        proposal.with_txn(|txn| self.tree.apply(txn, &mut ()));
+        self.proposer.applied(zxid);
+        self.digests.insert(zxid, self.tree.digest());
+    }
+
+    /// Takes what was recovered for the truth, once it is seen to be a truth.
+    fn recovered(&mut self, engine: &Engine, report: &OpenReport) {
+        let (last, digest) = (report.last_zxid, report.digest);
+        assert!(last >= self.acked, "{last} came back, {} was acknowledged", self.acked);
+        assert_eq!(self.digests.get(&last), Some(&digest), "the state at {last} is another");
+        assert_eq!(report.replay_failures, 0, "the log and the snapshot differ");
+        assert!(engine.accepted_epoch() >= self.accepted, "a promise was forgotten");
+        assert!(engine.current_epoch() <= engine.accepted_epoch());
+        let tree = engine.tree();
+        assert_eq!(tree.digest(), digest);
+        self.digests.retain(|zxid, _| *zxid <= last);
+        self.acked = last;
+        // A copy by a walk: the model goes on from here.
+        let mut loader = DataTree::loader();
+        let mut walk = crate::tree::Walk::new();
+        while tree.walk(&mut walk, 64, &mut |node| loader.node(&node)) {}
+        self.tree = loader.finish(last).tree;
+        assert_eq!(self.tree.digest(), digest);
+        self.proposer = Proposer::new(ProposeOptions::new());
+    }
+}
+
+struct Run {
+    home: Arc<SimHome>,
+    options: EngineOptions,
+    model: Model,
+    random: Random,
+    time_ms: i64,
+    opens: u64,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let mut random = Random::from_seed(seed);
+        let log = LogOptions::new().segment_bytes(16 << 10).idle_mark(None);
+        let commit = if random.below(2) == 0 { Commit::WhenDurable } else { Commit::ByServer };
+        let options = EngineOptions::new().log(log).commit(commit).snap_count(0);
+        let options = options.snapshots_kept(1 + random.below(2) as usize);
+        let home = Arc::new(SimHome::new(seed));
+        Run { home, options, model: Model::new(), random, time_ms: 1, opens: 0 }
+    }
+
+    fn open(&mut self) -> Result<(Engine, OpenReport)> {
+        self.opens += 1;
+        let home: Arc<dyn Home> = self.home.clone();
+        self.options.open_home(home, Box::new(Unobserved))
+    }
+
+    /// Several lives, each ended by a power cut at some operation of some disk.
+    fn lives(&mut self, lives: u64) {
+        for life in 0..lives {
+            if life > 0 {
+                let disks = self.home.disks();
+                let disk = &disks[self.random.below(disks.len() as u64) as usize];
+                let operation = disk.operations() + 1 + self.random.below(60);
+                let image = image(&mut self.random);
+                disk.crash_at(operation, image);
+            }
+            match self.open() {
+                Ok((engine, report)) => {
+                    self.model.recovered(&engine, &report);
+                    self.live(engine);
+                }
+                Err(error) => self.excuse(&error),
+            }
+            let Run { home, random, .. } = self;
+            home.crash(random);
+        }
+        let (engine, report) = self.open().expect("the power is back");
+        self.model.recovered(&engine, &report);
+        engine.close().expect("nothing fails");
+        let (engine, again) = self.open().expect("it was closed");
+        assert_eq!((again.last_zxid, again.digest), (report.last_zxid, report.digest), "twice the same");
+        drop(engine);
+    }
+
+    fn excuse(&self, error: &crate::base::Error) {
+        use crate::base::ErrorKind::{Closed, Io, Poisoned};
+        assert!(matches!(error.kind(), Io | Poisoned | Closed), "not the power: {error}");
+    }
+
+    fn live(&mut self, mut engine: Engine) {
+        for _ in 0..40 + self.random.below(60) {
+            let outcome = match self.random.below(24) {
+                // In this thread, where bugs are planted.
+                0 | 1 => take_snapshot(engine.shared()).map(drop),
+                2 => match self.truncate(engine) {
+                    Ok(opened) => {
+                        engine = opened;
+                        Ok(())
+                    }
+                    Err(error) => return self.excuse(&error),
+                },
+                3 => match engine.close().and_then(|()| self.open()) {
+                    Ok((opened, report)) => {
+                        self.model.recovered(&opened, &report);
+                        engine = opened;
+                        Ok(())
+                    }
+                    Err(error) => return self.excuse(&error),
+                },
+                4 => {
+                    let epoch = Epoch::new(engine.current_epoch().get() + self.random.below(2));
+                    let outcome = engine.enter_epoch(epoch);
+                    if outcome.is_ok() {
+                        self.model.accepted = epoch;
+                        let older = Epoch::new(epoch.get().saturating_sub(1));
+                        let is_fenced = engine.accept_epoch(older).is_err();
+                        assert!(is_fenced || epoch == Epoch::ZERO, "an older leader was followed");
+                    }
+                    outcome
+                }
+                _ => self.submit(&engine),
+            };
+            if let Err(error) = outcome {
+                return self.excuse(&error);
+            }
+        }
+    }
+
+    fn submit(&mut self, engine: &Engine) -> Result<()> {
+        let path = format!("/{}", self.random.below(8));
+        let child = format!("{path}/{}", self.random.below(4));
+        let data = vec![7; self.random.below(600) as usize];
+        let acl = [Acl::open()];
+        let create = |path| Request::Create(CreateRequest::new(path, &data, &acl));
+        let set = Request::SetData { path: &path, data: Some(&data), version: -1 };
+        let ops = [create(&child), set];
+        let request = match self.random.below(6) {
+            0 => create(&path),
+            1 => create(&child),
+            2 => Request::Delete { path: &child, version: -1 },
+            3 => Request::Multi(&ops),
+            4 => Request::DeleteRecursive { path: &path },
+            _ => set,
+        };
+        self.time_ms += 1;
+        let ticket = engine.submit_at(&request, &Caller::default(), self.time_ms)?;
+        let zxid = ticket.zxid();
+        self.model.submitted(&request, zxid, self.time_ms);
+        if self.options.commit == Commit::ByServer {
+            // A quorum has it, even if it is not durable here.
+            engine.apply(zxid)?;
+        }
+        if self.random.below(3) > 0 {
+            ticket.wait()?;
+            self.model.acked = zxid;
+            assert_eq!(engine.tree().digest(), self.model.digests[&zxid]);
+        }
+        Ok(())
+    }
+
+    fn truncate(&mut self, engine: Engine) -> Result<Engine> {
+        // What nobody waited for is there when the engine is closed.
+        let last = self.model.digests.last_key_value().map_or(Zxid::ZERO, |(zxid, _)| *zxid);
+        let known: Vec<Zxid> = self.model.digests.keys().rev().take(30).copied().collect();
+        let to = known[self.random.below(known.len() as u64) as usize];
+        let acked = self.model.acked;
+        self.model.acked = to.min(acked);
+        match engine.truncate(Epoch::new(u64::from(u32::MAX)), to) {
+            Ok((engine, report, opened)) => {
+                assert_eq!((report.last_zxid, opened.last_zxid), (to, to), "of {last}");
+                self.model.recovered(&engine, &opened);
+                Ok(engine)
+            }
+            Err(error) if error.kind() == crate::base::ErrorKind::NotInLog => {
+                // It cannot be rebuilt: nothing was changed.
+                self.model.acked = acked;
+                let (engine, report) = self.open()?;
+                self.model.recovered(&engine, &report);
+                Ok(engine)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn runs() -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("ARBORLOG_ENGINE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("ARBORLOG_ENGINE_RUNS").unwrap_or(60),
+    }
+}
+
+fn run(seed: u64) {
+    Run::new(seed).lives(6);
+}
+
+#[test]
+fn crashes_at_any_operation_lose_nothing() {
+    for seed in runs() {
+        if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
+            eprintln!("ARBORLOG_ENGINE_SEED={seed} cargo test --lib engine::simulation");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// Bugs of the engine that are put in on purpose.
+#[cfg(feature = "planted-bugs")]
+const BUGS: &[&str] = &["engine_manifest_unsynced", "no_leader_check", "truncate_keeps_snapshots"];
+
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn engine_bugs_are_found() {
+    let find = || (0..300).find(|seed| std::panic::catch_unwind(|| run(*seed)).is_err());
+    for bug in BUGS {
+        crate::plant(Some(bug));
+        let found = find();
+        crate::plant(None);
+        println!("planted: {bug}: seed {found:?}");
+        assert!(found.is_some(), "{bug} is not found");
+    }
+}
