@@ -65,8 +65,7 @@ impl SnapshotWriter {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(wrap(e)),
             _ => {}
         }
-        let file =
-            temp.store.disk.open(&name, OpenMode::CreateNew { direct: false }).map_err(wrap)?;
+        let file = temp.store.disk.open(&name, OpenMode::CreateNew { direct: false }).map_err(wrap)?;
         file.write_all_at(0, &header.encode()).map_err(wrap)?;
         Ok(SnapshotWriter {
             temp,
@@ -218,8 +217,7 @@ impl SnapshotWriter {
         })?;
         let (index, offset, seed) = (self.places.len() as u64, self.offset, self.header.seed());
         let body_crc = body_check(seed, index, &self.body);
-        let block =
-            SnapshotBlock { kind: self.kind, count: self.count, index, offset, body_bytes, body_crc };
+        let block = SnapshotBlock { kind: self.kind, count: self.count, index, offset, body_bytes, body_crc };
         let wrap = |e| Error::io("write a snapshot", e).in_file(self.file.name());
         self.file.write_all_at(offset, &block.encode(seed)).map_err(wrap)?;
         let at = offset + block.total_bytes() - u64::from(body_bytes);

@@ -147,8 +147,7 @@ impl<'a> NodeDecoder<'a> {
             1 | 3 => (kind, i64::from_le_bytes(cursor.array()?)),
             _ => return None,
         };
-        self.row =
-            NodeRow { czxid, mzxid, pzxid, ctime_ms, mtime_ms, version, cversion, aversion, owner };
+        self.row = NodeRow { czxid, mzxid, pzxid, ctime_ms, mtime_ms, version, cversion, aversion, owner };
         Some(NodeEntry { parent: self.parent, name, data, acl: self.acl, row: self.row })
     }
 

@@ -143,10 +143,7 @@ mod tests {
 
     #[test]
     fn an_index_has_no_gap() {
-        let places = [
-            BlockPlace { offset: 512, body_bytes: 6 },
-            BlockPlace { offset: 582, body_bytes: 0 },
-        ];
+        let places = [BlockPlace { offset: 512, body_bytes: 6 }, BlockPlace { offset: 582, body_bytes: 0 }];
         let body = encode_index(&places);
         assert_eq!(decode_index(&body, 512, 646), Some(places.to_vec()));
         for (from, to) in [(511, 646), (512, 645), (512, 647)] {
