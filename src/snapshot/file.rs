@@ -39,6 +39,8 @@ pub(crate) struct SnapshotFile {
     seed: u32,
     pub(crate) info: SnapshotInfo,
     pub(crate) blocks: Vec<BlockPlace>,
+    /// Whether a thread of its own reads and verifies blocks. The simulator needs the same order of calls each time.
+    pub(super) reads_ahead: bool,
 }
 
 impl SnapshotFile {
@@ -87,7 +89,7 @@ impl SnapshotFile {
             file_bytes: len,
             created_ms: header.created_ms,
         };
-        Ok(SnapshotFile { file, seed, info, blocks })
+        Ok(SnapshotFile { file, seed, info, blocks, reads_ahead: false })
     }
 
     /// Reads and verifies the block of this number.

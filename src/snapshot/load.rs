@@ -7,6 +7,9 @@ use crate::format::snapshot::{
 };
 use crate::tree::{DataTree, Owner, StoredStat, TreeLoader, WalkedNode};
 
+/// Blocks that are read before they are asked for.
+const BLOCKS_AHEAD: usize = 3;
+
 /// How far a load has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LoadProgress {
@@ -121,19 +124,44 @@ fn read(
 ) -> Result<()> {
     let info = &file.info;
     let mut state = Reading { kind: SnapshotBlockKind::Nodes, counts: [0; 3], last_txn: info.start };
-    for number in 0..file.blocks.len() {
-        let (block, body) = file.block(number)?;
+    let mut take = |(block, body): Block| {
         state.block(&block, &body, visitor).map_err(|e| e.in_file(&info.file).at_offset(block.offset))?;
         progress(LoadProgress {
             done_bytes: block.offset + block.total_bytes(),
             total_bytes: info.file_bytes,
         });
+        Ok(())
+    };
+    if file.reads_ahead {
+        reading_ahead(file, &mut take)?;
+    } else {
+        (0..file.blocks.len()).try_for_each(|number| take(file.block(number)?))?;
     }
     if state.counts != [info.nodes, info.sessions, info.txns] || state.last_txn != info.end {
         let what = "the blocks hold other counts or another end than the trailer says";
         return Err(Error::corrupt("snapshot_counts", what).in_file(&info.file));
     }
     Ok(())
+}
+
+type Block = (SnapshotBlock, Vec<u8>);
+
+/// Reads and verifies the next blocks in a thread of its own, while the caller's makes nodes of the last one.
+fn reading_ahead(file: &SnapshotFile, take: &mut dyn FnMut(Block) -> Result<()>) -> Result<()> {
+    std::thread::scope(|scope| {
+        let (sender, blocks) = crossbeam_channel::bounded(BLOCKS_AHEAD);
+        scope.spawn(move || {
+            for number in 0..file.blocks.len() {
+                let block = file.block(number);
+                let failed = block.is_err();
+                // Whoever takes no more has found a fault.
+                if sender.send(block).is_err() || failed {
+                    return;
+                }
+            }
+        });
+        blocks.into_iter().try_for_each(|block| take(block?))
+    })
 }
 
 struct Reading {

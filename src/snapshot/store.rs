@@ -9,7 +9,7 @@ use super::writer::SnapshotWriter;
 use crate::base::{Error, ErrorKind, Random, Result, Zxid};
 use crate::format::snapshot::{SnapshotHeader, SnapshotName, snapshot_name};
 use crate::format::{DatabaseId, Name, Numbering};
-use crate::io::{Disk, EntryKind, OpenMode};
+use crate::io::{Backend, Disk, EntryKind, OpenMode};
 
 /// The snapshots of one database, in one directory. Clones are the same store.
 #[derive(Clone, Debug)]
@@ -169,7 +169,8 @@ impl StoreShared {
             }
             _ => Error::io("open a snapshot", e).in_file(&name),
         })?;
-        let file = SnapshotFile::open(file, self.database_id, self.numbering)?;
+        let mut file = SnapshotFile::open(file, self.database_id, self.numbering)?;
+        file.reads_ahead = self.disk.info().backend != Backend::Simulated;
         if file.info.end != end {
             let what = format!("the name says {end}, the snapshot {}", file.info.end);
             return Err(Error::corrupt("snapshot_misnamed", what).in_file(&name).at_offset(0));

@@ -105,13 +105,6 @@ impl SnapshotWriter {
         Ok(goes_on)
     }
 
-    /// Adds a node, and writes the block if that fills it.
-    pub(crate) fn node(&mut self, node: &WalkedNode<'_>) -> Result<()> {
-        self.enter(SnapshotBlockKind::Nodes)?;
-        self.add_node(node);
-        self.close_if_full()
-    }
-
     fn add_node(&mut self, node: &WalkedNode<'_>) {
         let (parent, name) = node.path.rsplit_once('/').unwrap_or(("", node.path));
         let stat = &node.stat;
@@ -142,11 +135,6 @@ impl SnapshotWriter {
         encode_session(&mut self.body, id, timeout_ms);
         self.added(1);
         self.close_if_full()
-    }
-
-    /// Adds all sessions of a tree.
-    pub(crate) fn sessions(&mut self, tree: &DataTree) -> Result<()> {
-        tree.sessions().into_iter().try_for_each(|(id, timeout_ms)| self.session(id, timeout_ms))
     }
 
     /// Adds a txn that came after the start, as its record in the log holds it; they come in order.

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::data_tree::{DataTree, StoredStat};
+use super::data_tree::{DataTree, ROOT, StoredStat};
 use super::path;
 use super::store::NodeId;
 use super::walk::WalkedNode;
@@ -13,6 +13,8 @@ pub struct TreeLoader {
     tree: DataTree,
     /// Nodes whose parent has not come yet, by path.
     waiting: BTreeMap<String, Waiting>,
+    /// The parent of the node that came last, which is often the next one's too. Nodes that came never go.
+    parent: Option<(String, NodeId)>,
 }
 
 #[derive(Debug)]
@@ -35,7 +37,7 @@ pub struct Loaded {
 impl TreeLoader {
     /// An empty tree: even the nodes that servers keep are to be loaded.
     pub(super) fn new() -> TreeLoader {
-        TreeLoader { tree: DataTree::rootless(), waiting: BTreeMap::new() }
+        TreeLoader { tree: DataTree::rootless(), waiting: BTreeMap::new(), parent: None }
     }
 
     /// Takes in a node. One that came before is replaced.
@@ -56,22 +58,41 @@ impl TreeLoader {
     }
 
     fn put(&mut self, node: &WalkedNode<'_>) -> bool {
-        let tree = &mut self.tree;
         // The first node of all is the root.
-        let has_root = tree.nodes.len() > 0;
-        let is_root = node.path == path::ROOT;
-        let parent_is_there = match path::split(node.path) {
-            Some((parent, _)) => has_root && tree.find(parent).is_some(),
-            None => is_root,
+        let has_root = self.tree.nodes.len() > 0;
+        let Some((parent_path, name)) = path::split(node.path) else {
+            if node.path != path::ROOT {
+                return false;
+            }
+            if has_root {
+                self.tree.overwrite(ROOT, node);
+            } else {
+                self.tree.plant(node.path, node.data, node.acl, &node.stat);
+            }
+            return true;
         };
-        if !parent_is_there {
-            return false;
-        }
-        match tree.find(node.path).filter(|_| has_root) {
-            Some(id) => tree.overwrite(id, node),
-            None => drop(tree.plant(node.path, node.data, node.acl, &node.stat)),
+        let Some(parent) = self.parent_at(parent_path).filter(|_| has_root) else { return false };
+        let tree = &mut self.tree;
+        if let Some(id) = tree.find_child(parent, name) {
+            tree.overwrite(id, node);
+        } else {
+            // Only of more nodes than there are numbers one finds no place; the digest tells.
+            let _ = tree.plant_under(parent, name.as_bytes(), node.path, node.data, node.acl, &node.stat);
         }
         true
+    }
+
+    fn parent_at(&mut self, path: &str) -> Option<NodeId> {
+        match &mut self.parent {
+            Some((last, id)) if last == path => Some(*id),
+            last => {
+                let id = self.tree.find(path).filter(|_| self.tree.nodes.len() > 0)?;
+                let (text, number) = last.get_or_insert_default();
+                path.clone_into(text);
+                *number = id;
+                Some(id)
+            }
+        }
     }
 
     /// Ends the loading; without a root among the nodes, with a new tree. `zxid` is the last txn whose effect all nodes have.

@@ -15,7 +15,12 @@ const NODES_MAX: usize = 22;
 /// The txns of a random history on a new tree, for tests of other layers.
 pub(crate) fn random_txns(seed: u64, count: usize) -> Vec<crate::format::TxnBuf> {
     let mut history = History::new(seed, Model::new(), Leader::Today);
-    (0..count).map(|_| history.step().with_txn(|txn| txn.to_buf())).collect()
+    let mut next = || {
+        let step = history.step();
+        #[expect(clippy::redundant_closure_for_method_calls, reason = "the method alone is of one lifetime")]
+        step.with_txn(|txn| txn.to_buf())
+    };
+    (0..count).map(|_| next()).collect()
 }
 
 /// What sort of leader writes the history.
