@@ -32,7 +32,8 @@ fn write(store: &SnapshotStore, tree: &SharedTree, during: &[TxnBuf]) -> Result<
     while writer.walk(tree, &mut walk, if during.is_empty() { 2000 } else { 2 })? {
         txns.next().into_iter().for_each(|txn| apply(tree, txn));
     }
-    writer.sessions(&tree.read())?;
+    let sessions = tree.read().sessions();
+    sessions.into_iter().try_for_each(|(id, timeout_ms)| writer.session(id, timeout_ms))?;
     txns.for_each(|txn| apply(tree, txn));
     during.iter().try_for_each(|txn| writer.txn(txn.zxid(), txn.time_ms(), txn.as_bytes()))?;
     let (end, digest) = (tree.read().last_zxid(), tree.read().digest());

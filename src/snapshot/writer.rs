@@ -10,7 +10,7 @@ use crate::format::snapshot::{
     body_check, encode_index, encode_session, encode_txn, snapshot_name, snapshot_temp_name,
 };
 use crate::io::{File, OpenMode};
-use crate::tree::{DataTree, Owner, SharedTree, Walk, WalkedNode};
+use crate::tree::{Owner, SharedTree, Walk, WalkedNode};
 
 /// A block is closed once it has so many bytes.
 pub(super) const BLOCK_BYTES: usize = 256 * 1024;
