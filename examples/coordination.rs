@@ -58,7 +58,9 @@ fn options(words: &[String]) -> Outcome<(u64, PathBuf)> {
         match pair {
             [option, value] if option == "--rounds" => rounds = value.parse()?,
             [option, value] if option == "--dir" => dir = value.into(),
-            _ => return Err(format!("not understood: {}; known: --rounds N, --dir DIR", pair.join(" ")).into()),
+            _ => {
+                return Err(format!("not understood: {}; known: --rounds N, --dir DIR", pair.join(" ")).into());
+            }
         }
     }
     Ok((rounds, dir))
@@ -82,7 +84,9 @@ fn serve_for_ever(dir: &Path, round: i64) -> Outcome<()> {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| {
                 let engine = &engine;
-                scope.spawn(move || be_a_client(engine, round * 1000 + client).map_err(|error| error.to_string()))
+                scope.spawn(move || {
+                    be_a_client(engine, round * 1000 + client).map_err(|error| error.to_string())
+                })
             })
             .collect();
         clients.into_iter().try_for_each(|client| client.join().expect("a client does not panic"))
@@ -98,7 +102,8 @@ fn be_a_client(engine: &Engine, client: i64) -> Outcome<()> {
         let caller = Caller { session_id, ..Caller::default() };
         done(engine, &caller, &Request::CreateSession { timeout_ms: 10_000 }, "session")?;
         let member = format!("/app/members/{session_id}");
-        let ephemeral = CreateRequest { mode: CreateMode::Ephemeral, ..CreateRequest::new(&member, b"up", &acl) };
+        let ephemeral =
+            CreateRequest { mode: CreateMode::Ephemeral, ..CreateRequest::new(&member, b"up", &acl) };
         done(engine, &caller, &Request::Create(ephemeral), &member)?;
         for turn in 0..10 {
             let data = format!("{session_id}-{turn}");
@@ -182,7 +187,8 @@ impl Witness {
                 None => None,
             };
         }
-        let gone: BTreeSet<_> = expected.iter().filter(|(_, there)| !**there).map(|(path, _)| *path).collect();
+        let gone: BTreeSet<_> =
+            expected.iter().filter(|(_, there)| !**there).map(|(path, _)| *path).collect();
         self.missing += gone.iter().filter(|path| tree.get(path).is_some()).count() as u64;
         drop(tree);
         // Replayed from its first txn, and from its newest snapshot: the same.
