@@ -59,7 +59,9 @@ fn options(words: &[String]) -> Outcome<(u64, PathBuf)> {
             [option, value] if option == "--rounds" => rounds = value.parse()?,
             [option, value] if option == "--dir" => dir = value.into(),
             _ => {
-                return Err(format!("not understood: {}; known: --rounds N, --dir DIR", pair.join(" ")).into());
+                return Err(
+                    format!("not understood: {}; known: --rounds N, --dir DIR", pair.join(" ")).into()
+                );
             }
         }
     }
