@@ -6,6 +6,7 @@ mod dir;
 mod file;
 mod lock;
 mod medium;
+mod prefetch;
 mod probe;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
@@ -26,4 +27,5 @@ pub(crate) use contract::{
     Completion, DirEntry, Disk, Durability, EntryKind, File, Lock, OpenMode, QUEUE_DEPTH, Queue, WriteOp,
 };
 pub(crate) use dir::{open_dir, open_dir_to_read};
+pub(crate) use prefetch::prefetch;
 pub(crate) use wait_word::WaitWord;

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::data_tree::{DataTree, StoredStat};
+use super::digest::Content;
 use super::path;
 use super::store::NodeId;
 use super::walk::WalkedNode;
@@ -100,7 +101,7 @@ impl DataTree {
         let owner = self.owner(id);
         self.leave_owner(id, owner);
         self.change(id, met.path, |tree, id| {
-            tree.set_content(id, met.path, met.data);
+            tree.set_content(id, met.path, Content::of(met.path, met.data));
             tree.set_acl(id, met.acl);
             tree.set_rare(id, |rare| {
                 rare.times_ms = None;

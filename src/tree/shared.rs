@@ -3,6 +3,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use super::apply::Outcome;
 use super::change::Observer;
 use super::data_tree::DataTree;
+use super::warm::AHEAD;
 use crate::format::Txn;
 
 /// A tree that some threads read while another one applies txns.
@@ -38,8 +39,14 @@ impl SharedTree {
         txns: impl IntoIterator<Item = Txn<'a>>,
         observer: &mut impl Observer,
     ) -> Vec<Outcome> {
+        let txns: Vec<Txn<'a>> = txns.into_iter().collect();
+        let mut outcomes = Vec::with_capacity(txns.len());
         let mut tree = self.0.write();
-        txns.into_iter().map(|txn| tree.apply(&txn, observer)).collect()
+        for txns in txns.chunks(AHEAD) {
+            tree.warm_for(txns);
+            outcomes.extend(txns.iter().map(|txn| tree.apply(txn, observer)));
+        }
+        outcomes
     }
 
     /// Takes the tree out again.
