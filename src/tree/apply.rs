@@ -4,6 +4,7 @@ use super::digest::Content;
 use super::owner::Owner;
 use super::path;
 use super::store::{NodeId, Packed};
+use super::warm::Use;
 use crate::base::{Code, Zxid};
 use crate::format::{Create, CreateKind, Stat, Txn, TxnBody};
 
@@ -139,8 +140,8 @@ impl DataTree {
             None => return Err(Code::BAD_ARGUMENTS),
         };
         let parent = self.find(parent_path).ok_or(Code::NO_NODE)?;
-        self.warm_child(parent, name, true);
-        let content = Content::of(create.path, create.data);
+        self.warm_child(parent, name, Use::Add);
+        let new = Content::of(create.path, create.data);
         if let Some(id) = self.find_child(parent, name) {
             // In a replay: this creation, or a later one. What it has done to the parent may be missing still.
             self.set_acl(id, create.acl);
@@ -172,7 +173,7 @@ impl DataTree {
             .parent_cversion
             .unwrap_or_else(|| self.families.get(&parent).map_or(0, |f| f.cversion).wrapping_add(1));
         let id = self
-            .plant_under(parent, name.as_bytes(), create.path, content, create.acl, &stat)
+            .plant_under(parent, name.as_bytes(), create.path, new, create.acl, &stat)
             .ok_or(Code::QUOTA_EXCEEDED)?;
         self.raise_cversion(parent, parent_path, cversion, context.zxid);
         observer.changed(Change::Created { path: create.path });
@@ -193,7 +194,7 @@ impl DataTree {
     fn apply_delete(&mut self, path: &str, zxid: Zxid, observer: &mut impl Observer) -> Result<(), Code> {
         let (parent_path, name) = path::split(path).ok_or(Code::BAD_ARGUMENTS)?;
         let parent = self.find(parent_path).ok_or(Code::NO_NODE)?;
-        self.warm_child(parent, name, true);
+        self.warm_child(parent, name, Use::Remove);
         // Even if the node is gone: a replay may meet a parent that has not seen it go.
         self.change(parent, parent_path, |tree, parent| {
             let family = tree.family_mut(parent);
@@ -216,13 +217,13 @@ impl DataTree {
     ) -> Result<Outcome, Code> {
         if let Some((parent, name)) = path::split(path) {
             let parent = self.find(parent).ok_or(Code::NO_NODE)?;
-            self.warm_child(parent, name, false);
+            self.warm_child(parent, name, Use::Look);
         }
         // While the memory comes.
-        let content = Content::of(path, data);
+        let new = Content::of(path, data);
         let id = self.find(path).ok_or(Code::NO_NODE)?;
         self.change(id, path, |tree, id| {
-            tree.set_content(id, path, content);
+            tree.set_content(id, path, new);
             let node = tree.nodes.at_mut(id);
             node.version = version;
             node.set_mzxid(context.zxid);

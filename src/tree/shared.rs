@@ -6,6 +6,9 @@ use super::data_tree::DataTree;
 use super::warm::AHEAD;
 use crate::format::Txn;
 
+/// So many parts of a group.
+const WARMED_BESIDE_READERS: usize = 4;
+
 /// A tree that some threads read while another one applies txns.
 ///
 /// A reader never waits for a disk or a snapshot; only while a txn is applied, which becomes visible at once. That
@@ -41,9 +44,15 @@ impl SharedTree {
     ) -> Vec<Outcome> {
         let txns: Vec<Txn<'a>> = txns.into_iter().collect();
         let mut outcomes = Vec::with_capacity(txns.len());
+        // Beside readers, as far as the processor's cache keeps it.
+        let tree = self.0.read();
+        txns.chunks(AHEAD).take(WARMED_BESIDE_READERS).for_each(|txns| tree.warm_for(txns));
+        drop(tree);
         let mut tree = self.0.write();
-        for txns in txns.chunks(AHEAD) {
-            tree.warm_for(txns);
+        for (part, txns) in txns.chunks(AHEAD).enumerate() {
+            if part >= WARMED_BESIDE_READERS {
+                tree.warm_for(txns);
+            }
             outcomes.extend(txns.iter().map(|txn| tree.apply(txn, observer)));
         }
         outcomes

@@ -9,13 +9,22 @@ use crate::format::{Txn, TxnBody};
 /// So many look-ups are under way together. More lines than that a processor does not wait for at once.
 pub(super) const AHEAD: usize = 32;
 
+/// What a node is looked up for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Use {
+    /// To read it, or to change it in its place.
+    Look,
+    Add,
+    Remove,
+}
+
 impl DataTree {
     /// The nodes at several paths, each as [`get`](DataTree::get) finds it. Faster than one after the other when there
     /// are many nodes: a server that has several requests to answer asks for all of them.
     pub fn get_many(&self, paths: &[&str]) -> Vec<Option<NodeRef<'_>>> {
         let mut nodes = Vec::with_capacity(paths.len());
         for paths in paths.chunks(AHEAD) {
-            self.warm(paths.iter().map(|path| (*path, false)));
+            self.warm(paths.iter().map(|path| (*path, Use::Look)));
             nodes.extend(paths.iter().map(|path| self.get(path)));
         }
         nodes
@@ -27,13 +36,13 @@ impl DataTree {
         self.warm(txns.iter().filter_map(|txn| path_of(&txn.body)));
     }
 
-    /// Has the memory fetched of at most [`AHEAD`] nodes, and of their parents' lists of children where that is said.
-    fn warm<'p>(&self, paths: impl Iterator<Item = (&'p str, bool)>) {
+    /// Has the memory fetched of at most [`AHEAD`] nodes, and of what their parents have.
+    fn warm<'p>(&self, paths: impl Iterator<Item = (&'p str, Use)>) {
         let mut hashes = [None; AHEAD];
-        for (hash, (path, in_parent)) in hashes.iter_mut().zip(paths) {
+        for (hash, (path, to)) in hashes.iter_mut().zip(paths) {
             *hash = path::split(path).and_then(|(parent, name)| {
                 let parent = self.find(parent)?;
-                Some(self.warm_child(parent, name, in_parent))
+                Some(self.warm_child(parent, name, to))
             });
         }
         for hash in hashes.into_iter().flatten() {
@@ -45,22 +54,24 @@ impl DataTree {
     }
 
     /// Has the memory fetched in which a child is found; its hash.
-    pub(super) fn warm_child(&self, parent: NodeId, name: &str, in_parent: bool) -> u64 {
+    pub(super) fn warm_child(&self, parent: NodeId, name: &str, to: Use) -> u64 {
         let hash = self.index.hash(parent, name.as_bytes());
         self.index.prefetch(hash);
-        if in_parent && let Some(family) = self.families.get(&parent) {
-            family.children.prefetch(name.as_bytes());
+        if to != Use::Look
+            && let Some(family) = self.families.get(&parent)
+        {
+            family.children.prefetch(name.as_bytes(), to == Use::Remove);
         }
         hash
     }
 }
 
-/// The node that a txn changes, and whether it comes or goes.
-fn path_of<'t>(body: &TxnBody<'t>) -> Option<(&'t str, bool)> {
+/// The node that a txn changes, and how.
+fn path_of<'t>(body: &TxnBody<'t>) -> Option<(&'t str, Use)> {
     match *body {
-        TxnBody::Create(ref create) => Some((create.path, true)),
-        TxnBody::Delete { path } | TxnBody::DeleteContainer { path } => Some((path, true)),
-        TxnBody::SetData { path, .. } | TxnBody::SetAcl { path, .. } => Some((path, false)),
+        TxnBody::Create(ref create) => Some((create.path, Use::Add)),
+        TxnBody::Delete { path } | TxnBody::DeleteContainer { path } => Some((path, Use::Remove)),
+        TxnBody::SetData { path, .. } | TxnBody::SetAcl { path, .. } => Some((path, Use::Look)),
         _ => None,
     }
 }

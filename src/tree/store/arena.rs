@@ -49,15 +49,15 @@ impl Arena {
 
     /// The bytes of a piece.
     pub(crate) fn piece_mut(&mut self, number: usize) -> &mut [u8] {
-        &mut self.from_mut(number * PIECE_BYTES)[..PIECE_BYTES]
+        &mut self.at_mut(number * PIECE_BYTES)[..PIECE_BYTES]
     }
 
     /// The bytes from one on, counted over all pieces: those of its piece, and some behind it.
-    pub(crate) fn from(&self, byte: usize) -> &[u8] {
+    pub(crate) fn at(&self, byte: usize) -> &[u8] {
         &self.regions[byte / REGION_BYTES][byte % REGION_BYTES..]
     }
 
-    pub(crate) fn from_mut(&mut self, byte: usize) -> &mut [u8] {
+    pub(crate) fn at_mut(&mut self, byte: usize) -> &mut [u8] {
         &mut self.regions[byte / REGION_BYTES][byte % REGION_BYTES..]
     }
 
@@ -76,12 +76,12 @@ mod tests {
         let mut arena = Arena::default();
         for number in 0..5000 {
             assert_eq!(arena.add(), number);
-            assert!(arena.from(number * PIECE_BYTES)[..PIECE_BYTES].iter().all(|b| *b == 0));
+            assert!(arena.at(number * PIECE_BYTES)[..PIECE_BYTES].iter().all(|b| *b == 0));
             arena.piece_mut(number).fill(number.to_le_bytes()[0]);
         }
         assert!(
             (0..5000)
-                .all(|n| arena.from(n * PIECE_BYTES)[..PIECE_BYTES].iter().all(|b| *b == n.to_le_bytes()[0]))
+                .all(|n| arena.at(n * PIECE_BYTES)[..PIECE_BYTES].iter().all(|b| *b == n.to_le_bytes()[0]))
         );
         assert_eq!(arena.bytes(), 5000 * PIECE_BYTES as u64);
     }

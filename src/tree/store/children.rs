@@ -102,10 +102,13 @@ impl Children {
         self.chunks.partition_point(|chunk| *chunk.from <= *name).saturating_sub(1)
     }
 
-    /// Has the memory fetched that adding or removing a child of that name touches.
-    pub(crate) fn prefetch(&self, name: &[u8]) {
+    /// Has the memory fetched that adding a child of that name touches, or all that removing it does.
+    pub(crate) fn prefetch(&self, name: &[u8], all: bool) {
         let Some(chunk) = self.chunks.get(self.chunk_of(name)) else { return };
-        chunk.ids.iter().step_by(LINE_IDS).chain(chunk.ids.last()).for_each(prefetch);
+        chunk.ids.last().into_iter().for_each(prefetch);
+        if all {
+            chunk.ids.iter().step_by(LINE_IDS).for_each(prefetch);
+        }
     }
 
     /// Adds a child that is not there yet.

@@ -61,7 +61,7 @@ impl Slab {
         let slot = if from_free { page.free } else { page.fresh };
         let place = number * PAGE_UNITS + u32::from(slot) * u32::from(units);
         if from_free {
-            let next = self.arena.from(place as usize * UNIT).first_chunk().expect("a place has eight bytes");
+            let next = self.arena.at(place as usize * UNIT).first_chunk().expect("a place has eight bytes");
             page.free = u16::from_le_bytes(*next);
         } else {
             page.fresh += 1;
@@ -107,7 +107,7 @@ impl Slab {
         let units = page.units;
         let slot = u16::try_from(place % PAGE_UNITS).expect("less than a page") / units;
         let was_full = page.used == page.slots();
-        self.arena.from_mut(place as usize * UNIT)[..2].copy_from_slice(&page.free.to_le_bytes());
+        self.arena.at_mut(place as usize * UNIT)[..2].copy_from_slice(&page.free.to_le_bytes());
         page.free = slot;
         page.used -= 1;
         if page.used == 0 {
@@ -121,11 +121,11 @@ impl Slab {
 
     /// The bytes of a place, and more behind it.
     pub(crate) fn bytes(&self, place: u32) -> &[u8] {
-        self.arena.from(place as usize * UNIT)
+        self.arena.at(place as usize * UNIT)
     }
 
     pub(crate) fn bytes_mut(&mut self, place: u32) -> &mut [u8] {
-        self.arena.from_mut(place as usize * UNIT)
+        self.arena.at_mut(place as usize * UNIT)
     }
 
     /// The first place, at `from` or behind it, that is or was in use.
