@@ -4,6 +4,8 @@ use super::{Node, NodeId};
 use crate::io::prefetch;
 
 const HEADER: usize = size_of::<Node>();
+/// Longer names do not stand in the record.
+const NAME_MAX: usize = u8::MAX as usize;
 /// A cache line.
 const LINE: usize = 64;
 /// Room for the number of what is apart.
@@ -52,7 +54,8 @@ impl Nodes {
         if self.live >= Nodes::MAX {
             return None;
         }
-        let short_name = u8::try_from(name.len()).ok();
+        let short_name =
+            (name.len() <= NAME_MAX).then(|| u8::try_from(name.len()).expect("at most NAME_MAX"));
         let start = HEADER + if short_name.is_some() { name.len() } else { HANDLE };
         let whole = start + data.map_or(0, <[u8]>::len);
         let len = if whole <= RECORD_MAX { whole.max(start + HANDLE) } else { start + HANDLE };
