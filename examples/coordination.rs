@@ -41,7 +41,7 @@ fn main() -> Outcome<ExitCode> {
         let (engine, report) = engine_options().open(dir.path())?;
         witness.check(&engine, &report)?;
         println!("round {round}: {} acknowledged so far", witness.acknowledged.len());
-        println!("{}", report.to_string().lines().map(|line| format!("    {line}\n")).collect::<String>());
+        report.to_string().lines().for_each(|line| println!("    {line}"));
         engine.close()?;
     }
     let (acknowledged, recovered) = (witness.acknowledged.len(), witness.recovered);
@@ -153,6 +153,7 @@ struct Witness {
 }
 
 impl Witness {
+    #[expect(clippy::disallowed_methods, reason = "a parent that watches a child: not the engine")]
     fn watch_and_kill(&mut self, dir: &Path, round: u64) -> Outcome<()> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg("--child")

@@ -1,8 +1,8 @@
 //! The engine: log, tree and snapshots joined, as a server embeds them.
 
 mod answer;
-mod engine;
 mod feed;
+mod handle;
 mod home;
 mod manifest_file;
 mod open;
@@ -27,8 +27,8 @@ mod simulation;
 mod tests;
 
 pub use answer::Answer;
-pub use engine::Engine;
 pub use feed::ChangeFeed;
+pub use handle::Engine;
 pub use options::EngineOptions;
 pub use order::Caller;
 pub use pipeline::{Applied, Commit};
