@@ -6,6 +6,7 @@ use std::path::Path;
 
 /// Words with an underscore that are no codes: keys of the manifest, names of options, words of the verdict.
 const NOT_CODES: &[&str] = &[
+    "accepted_epoch",
     "block_bytes",
     "database_id",
     "durable_zxid",
@@ -16,6 +17,7 @@ const NOT_CODES: &[&str] = &[
     "record_bytes_max",
     "segment_bytes",
     "slow_sync",
+    "snap_count",
     "stuck_after",
 ];
 
