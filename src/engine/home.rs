@@ -36,7 +36,8 @@ pub(crate) enum Room {
 impl Room {
     const ALL: [Room; 2] = [Room::Log, Room::Snapshots];
 
-    fn name(self, generation: u64) -> String {
+    /// The name of a generation's directory.
+    pub(super) fn name(self, generation: u64) -> String {
         format!("{}{generation}", self.prefix())
     }
 

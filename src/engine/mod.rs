@@ -20,6 +20,7 @@ mod sync_plan;
 mod take;
 mod ticket;
 mod trigger;
+mod view;
 
 #[cfg(test)]
 mod simulation;
@@ -38,3 +39,4 @@ pub use snapshotter::SnapshotTask;
 pub use sync::SyncAnswer;
 pub use sync_plan::{SyncDecision, SyncInput, SyncLog, SyncPlan, SyncReason};
 pub use ticket::Ticket;
+pub use view::EngineView;

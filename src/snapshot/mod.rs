@@ -7,7 +7,6 @@ mod store;
 mod tests;
 mod writer;
 
-#[cfg(test)]
 pub(crate) use file::SnapshotFile;
 pub use file::SnapshotInfo;
 #[cfg(test)]

@@ -29,6 +29,55 @@ pub(crate) enum Area {
     /// A transaction log
     #[command(subcommand, after_help = EXIT_CODES)]
     Log(Command),
+    /// The state of an engine: its last zxid, epochs, snapshots, nodes, sessions, digest
+    #[command(after_help = "Examples:
+  arborlog stat /var/lib/server
+  arborlog stat --json /var/lib/server | jq .digest
+The directory is only read, also beside a live server.")]
+    Stat(EngineTarget),
+    /// Print the nodes of an engine's tree, in the order of their paths, one a line
+    #[command(after_help = "Examples:
+  arborlog tree /var/lib/server
+  arborlog tree /var/lib/server --path /app --depth 1
+  arborlog tree --json /var/lib/server          # all of it: data in base64, Stat, ACL
+The directory is only read, also beside a live server.")]
+    Tree(TreeArguments),
+}
+
+/// An engine's directory, and how to print
+#[derive(Args, Clone, Debug)]
+pub(crate) struct EngineTarget {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The directory of the log, if it is another one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) log_dir: Option<PathBuf>,
+}
+
+/// Which nodes to print
+#[derive(Args, Debug)]
+pub(crate) struct TreeArguments {
+    #[command(flatten)]
+    pub(crate) engine: EngineTarget,
+    /// Only this node and those below it
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    pub(crate) path: String,
+    /// How many levels below it
+    #[arg(long, value_name = "N")]
+    pub(crate) depth: Option<usize>,
+    /// Print the sessions instead: their numbers, timeouts and ephemeral nodes
+    #[arg(long)]
+    pub(crate) sessions: bool,
+}
+
+impl Area {
+    pub(crate) fn target(&self) -> &Target {
+        match self {
+            Area::Log(command) => command.target(),
+            Area::Stat(engine) => &engine.target,
+            Area::Tree(arguments) => &arguments.engine.target,
+        }
+    }
 }
 
 /// What to do with the log
@@ -79,7 +128,7 @@ no part of the log afterwards. Nothing is deleted: files are kept under other na
 /// The directory, and how to print
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Target {
-    /// The log's directory
+    /// The directory
     pub(crate) dir: PathBuf,
     /// Print JSON, one object a line; zxids are strings, and so are integers beyond 2^53
     #[arg(long)]

@@ -5,6 +5,7 @@
 mod advice;
 mod args;
 mod dump;
+mod engine;
 mod ls;
 mod outcome;
 mod output;
@@ -24,11 +25,19 @@ use clap::Parser;
 use output::{Failure, Output};
 
 fn main() -> ExitCode {
-    let Area::Log(command) = Arguments::parse().area;
-    let mut output = Output::new(command.target().json);
-    match run(&command, &mut output).and_then(|()| output.flush()) {
+    let area = Arguments::parse().area;
+    let mut output = Output::new(area.target().json);
+    match run_area(&area, &mut output).and_then(|()| output.flush()) {
         Ok(()) => output.outcome().into(),
         Err(failure) => output.fail(&failure).into(),
+    }
+}
+
+fn run_area(area: &Area, output: &mut Output) -> Result<(), Failure> {
+    match area {
+        Area::Log(command) => run(command, output),
+        Area::Stat(target) => engine::stat(target, output),
+        Area::Tree(arguments) => engine::tree(arguments, output),
     }
 }
 

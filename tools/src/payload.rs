@@ -51,7 +51,7 @@ fn push_hex(out: &mut String, byte: u8) {
 }
 
 /// RFC 4648, with padding.
-fn base64(payload: &[u8]) -> String {
+pub(crate) fn base64(payload: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(payload.len().div_ceil(3) * 4);
     for chunk in payload.chunks(3) {

@@ -34,13 +34,14 @@ impl Run {
 
 /// Runs `arborlog log ARGUMENTS` with the directory in place of `DIR`.
 pub(crate) fn tool(arguments: &str, dir: &Path) -> Run {
+    arborlog(&format!("log {arguments}"), dir)
+}
+
+/// Runs `arborlog ARGUMENTS` with the directory in place of `DIR`.
+pub(crate) fn arborlog(arguments: &str, dir: &Path) -> Run {
     let arguments = arguments.split(' ').map(|a| if a == "DIR" { dir.as_os_str() } else { a.as_ref() });
-    let output = Command::new(env!("CARGO_BIN_EXE_arborlog"))
-        .arg("log")
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_arborlog")).args(arguments).stdin(Stdio::null()).output().unwrap();
     Run {
         code: output.status.code().expect("no signal ends the tool"),
         out: String::from_utf8(output.stdout).unwrap(),

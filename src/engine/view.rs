@@ -1,0 +1,141 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use super::home::Room;
+use super::options::EngineOptions;
+use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
+use crate::format::snapshot::SnapshotName;
+use crate::format::{DatabaseId, EngineManifest, Txn};
+use crate::io::{Disk, EntryKind, OpenMode, open_dir_to_read};
+use crate::log::RecoveryReport;
+use crate::snapshot::{SnapshotFile, SnapshotInfo, load};
+use crate::tree::DataTree;
+
+use super::manifest_file::ManifestFile;
+
+/// How often a state that a live server changes under the eyes is looked at again.
+const LOOKS_MAX: u32 = 5;
+
+/// An engine's state as it stands on disk, to be looked at: no lock, no file, not one byte changes, also beside a live
+/// server.
+#[derive(Debug)]
+pub struct EngineView {
+    /// The tree at the last txn that is whole on disk.
+    pub tree: DataTree,
+    /// The database.
+    pub database_id: DatabaseId,
+    /// Which log and snapshots are in use.
+    pub generation: u64,
+    /// The newest epoch that was accepted.
+    pub accepted_epoch: Epoch,
+    /// The epoch of the leader whose history this is.
+    pub current_epoch: Epoch,
+    /// All snapshots, newest first: what each says of itself, or what is the matter with it.
+    pub snapshots: Vec<(Zxid, Result<SnapshotInfo>)>,
+    /// The snapshot that the tree began with.
+    pub began_with: Option<Zxid>,
+    /// How many txns of the log came after it.
+    pub replayed: u64,
+    /// What opening the log would find.
+    pub log: RecoveryReport,
+}
+
+/// Where a view looks.
+struct Place<'a> {
+    options: &'a EngineOptions,
+    root: Arc<dyn Disk>,
+    dir: &'a Path,
+}
+
+impl EngineOptions {
+    /// Looks at the engine in `dir` as it stands, without opening it.
+    ///
+    /// # Errors
+    /// As [`open`](EngineOptions::open), for the same reasons; [`ErrorKind::Io`] with the code `no_log` if there is none.
+    pub fn open_read_only(&self, dir: impl AsRef<Path>) -> Result<EngineView> {
+        let dir = dir.as_ref();
+        let place = Place { options: self, root: read(dir)?, dir };
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            match place.look() {
+                // A live server purges, and removes snapshots.
+                Err(_) if looks < LOOKS_MAX => {}
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Arc<dyn Disk>> {
+    open_dir_to_read(path).map_err(|e| Error::io("open a directory", e).in_file(&path.display().to_string()))
+}
+
+impl Place<'_> {
+    fn look(&self) -> Result<EngineView> {
+        let Some(manifest) = ManifestFile::read(&self.root)? else {
+            let why = "there is no engine in this directory".into();
+            return Err(Error::new(ErrorKind::Io, "no_log", why));
+        };
+        let EngineManifest { database_id, generation, accepted, .. } = manifest.get();
+        let snapshots = read(&self.dir.join(Room::Snapshots.name(generation)))?;
+        let files = snapshot_files(&snapshots, database_id)?;
+        let mut began = None;
+        let mut listed = Vec::new();
+        for (end, file) in files {
+            let info = file.and_then(|file| {
+                if began.is_none() {
+                    began = Some(load(&file, &mut |_| ())?.0);
+                }
+                Ok(file.info)
+            });
+            listed.push((end, info));
+        }
+        let began_with = began.as_ref().map(DataTree::last_zxid);
+        let mut tree = began.unwrap_or_default();
+        let parent = self.options.log_dir.as_deref().unwrap_or(self.dir);
+        let log_dir = parent.join(Room::Log.name(generation));
+        let (view, log) = self.options.log.open_read_only(&log_dir)?;
+        let mut records = view.records(tree.last_zxid())?;
+        let mut replayed = 0;
+        while let Some(record) = records.next_record()? {
+            let txn = Txn::decode(record.zxid, record.time_ms, record.payload)
+                .map_err(|error| error.with_zxids(record.zxid, record.zxid))?;
+            tree.apply(&txn, &mut ());
+            replayed += 1;
+        }
+        if view.last_zxid() < tree.last_zxid() {
+            let why = format!("the log ends at {}, before the snapshot's end", view.last_zxid());
+            return Err(Error::corrupt("log_behind_snapshot", why));
+        }
+        Ok(EngineView {
+            tree,
+            database_id,
+            generation,
+            accepted_epoch: accepted.max(log.epoch),
+            current_epoch: log.epoch,
+            snapshots: listed,
+            began_with,
+            replayed,
+            log,
+        })
+    }
+}
+
+/// The snapshots in a directory, newest first.
+fn snapshot_files(disk: &Arc<dyn Disk>, id: DatabaseId) -> Result<Vec<(Zxid, Result<SnapshotFile>)>> {
+    let mut found = Vec::new();
+    for entry in disk.list().map_err(|e| Error::io("list the snapshots' directory", e))? {
+        let SnapshotName::Snapshot(end) = SnapshotName::parse(&entry.name) else { continue };
+        if entry.kind != EntryKind::File {
+            continue;
+        }
+        let file = disk
+            .open(&entry.name, OpenMode::Read)
+            .map_err(|e| Error::io("open a snapshot", e).in_file(&entry.name))
+            .and_then(|file| SnapshotFile::open(file, id, crate::format::Numbering::Zxid));
+        found.push((end, file));
+    }
+    found.sort_by_key(|(end, _)| std::cmp::Reverse(*end));
+    Ok(found)
+}
