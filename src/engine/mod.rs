@@ -3,7 +3,9 @@
 mod answer;
 mod engine;
 mod feed;
+mod generation;
 mod home;
+mod install;
 mod manifest_file;
 mod open;
 mod options;
@@ -21,6 +23,8 @@ mod take;
 mod ticket;
 mod trigger;
 
+#[cfg(test)]
+mod install_tests;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 mod file;
 mod load;
+mod receive;
 mod store;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-#[cfg(test)]
 pub(crate) use file::SnapshotFile;
 pub use file::SnapshotInfo;
 #[cfg(test)]

@@ -363,6 +363,23 @@ fn lengths_are_not_believed() {
     assert!(snapshot.blocks.iter().all(|place| place.end() <= snapshot.info.file_bytes));
 }
 
+/// Writes the golden snapshot of the present version; only together with a new version of the format. Then
+/// `ARBORLOG_WRITE_GOLDEN=1 cargo test --test it golden_snapshot_write -- --ignored` tells what must be read from it.
+#[test]
+#[ignore = "writes tests/golden; ARBORLOG_WRITE_GOLDEN=1 cargo test --lib golden_snapshot_write -- --ignored"]
+fn golden_snapshot_write() {
+    if std::env::var_os("ARBORLOG_WRITE_GOLDEN").is_none() {
+        return;
+    }
+    let disk = SimDisk::new(1);
+    let (store, tree, txns) = (open(&disk), SharedTree::default(), random_txns(12, 160));
+    txns[..110].iter().for_each(|txn| apply(&tree, txn));
+    let end = publish(&store, &tree, &txns[110..]).expect("a disk without faults");
+    let bytes = disk.read_file(&format!("{:016x}.snap", end.get())).expect("there");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/snapshot.snap");
+    std::fs::write(path, bytes).expect("written");
+}
+
 /// `cargo test --release --lib how_fast_a_million_nodes -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement, on the disk of the temporary directory"]
