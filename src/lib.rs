@@ -64,8 +64,9 @@ mod tree;
 pub use base::planted::plant;
 pub use base::{Code, Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
 pub use engine::{
-    Answer, Applied, Caller, ChangeFeed, Commit, Engine, EngineOptions, OpenReport, SessionTracker,
-    SnapshotTask, SyncAnswer, SyncDecision, SyncInput, SyncLog, SyncPlan, SyncReason, Ticket,
+    Answer, Applied, Caller, ChangeFeed, Commit, Engine, EngineOptions, OpenReport, RestoreOptions,
+    RestoreReport, RestoreTarget, SessionTracker, SnapshotTask, SyncAnswer, SyncDecision, SyncInput, SyncLog,
+    SyncPlan, SyncReason, Ticket, restore,
 };
 pub use format::{
     Acl, AclBuf, AclEntry, AclList, Create, CreateKind, DatabaseId, Numbering, Ops, Paths, Perms,

@@ -13,6 +13,7 @@ mod order;
 mod pipeline;
 mod recent;
 mod report;
+mod restore;
 mod session_tracker;
 mod shared;
 mod slot;
@@ -26,6 +27,8 @@ mod trigger;
 #[cfg(test)]
 mod install_tests;
 #[cfg(test)]
+mod restore_tests;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
@@ -37,6 +40,7 @@ pub use options::EngineOptions;
 pub use order::Caller;
 pub use pipeline::{Applied, Commit};
 pub use report::OpenReport;
+pub use restore::{RestoreOptions, RestoreReport, RestoreTarget, restore};
 pub use session_tracker::SessionTracker;
 pub use snapshotter::SnapshotTask;
 pub use sync::SyncAnswer;

@@ -238,7 +238,7 @@ impl Run {
                     sent.map(|info| self.sent = (bytes, info.end, info.digest))
                 }
                 6 => {
-                    let epoch = Epoch::new(engine.current_epoch().get() + self.random.below(2));
+                    let epoch = Epoch::new(engine.accepted_epoch().get() + self.random.below(2));
                     let outcome = engine.enter_epoch(epoch);
                     if outcome.is_ok() {
                         self.model.accepted = epoch;
