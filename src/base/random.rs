@@ -30,7 +30,6 @@ impl Random {
     }
 
     /// A number below `bound`, which must not be zero.
-    #[cfg_attr(not(any(test, feature = "sim")), expect(dead_code, reason = "the simulator's dice"))]
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "an empty range has no number");
         self.next_u64() % bound

@@ -1,7 +1,7 @@
 use std::io::{Read, Write};
 
-use super::engine::Engine;
 use super::generation::Generation;
+use super::handle::Engine;
 use super::open::Unobserved;
 use super::report::OpenReport;
 use super::shared::EngineShared;

@@ -1,9 +1,9 @@
 //! The engine: log, tree and snapshots joined, as a server embeds them.
 
 mod answer;
-mod engine;
 mod feed;
 mod generation;
+mod handle;
 mod home;
 mod install;
 mod manifest_file;
@@ -34,8 +34,8 @@ mod simulation;
 mod tests;
 
 pub use answer::Answer;
-pub use engine::Engine;
 pub use feed::ChangeFeed;
+pub use handle::Engine;
 pub use options::EngineOptions;
 pub use order::Caller;
 pub use pipeline::{Applied, Commit};

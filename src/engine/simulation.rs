@@ -49,6 +49,10 @@ impl SimHome {
     }
 }
 
+fn below(random: &mut Random, bound: usize) -> usize {
+    usize::try_from(random.below(bound as u64)).expect("below a size")
+}
+
 fn image(random: &mut Random) -> CrashImage {
     match random.below(4) {
         0 => CrashImage::DropUnsynced,
@@ -160,7 +164,7 @@ impl Run {
         let log = LogOptions::new().segment_bytes(16 << 10).idle_mark(None);
         let commit = if random.below(2) == 0 { Commit::WhenDurable } else { Commit::ByServer };
         let options = EngineOptions::new().log(log).commit(commit).snap_count(0);
-        let options = options.snapshots_kept(1 + random.below(2) as usize);
+        let options = options.snapshots_kept(1 + below(&mut random, 2));
         let home = Arc::new(SimHome::new(seed));
         let sent = from_another(seed, &options).expect("nothing fails");
         Run { home, options, model: Model::new(), random, time_ms: 1, opens: 0, sent }
@@ -177,7 +181,7 @@ impl Run {
         for life in 0..lives {
             if life > 0 {
                 let disks = self.home.disks();
-                let disk = &disks[self.random.below(disks.len() as u64) as usize];
+                let disk = &disks[below(&mut self.random, disks.len())];
                 let operation = disk.operations() + 1 + self.random.below(60);
                 let image = image(&mut self.random);
                 disk.crash_at(operation, image);
@@ -187,7 +191,7 @@ impl Run {
                     self.model.recovered(&engine, &report);
                     self.live(engine);
                 }
-                Err(error) => self.excuse(&error),
+                Err(error) => Run::excuse(&error),
             }
             let Run { home, random, .. } = self;
             home.crash(random);
@@ -200,7 +204,7 @@ impl Run {
         drop(engine);
     }
 
-    fn excuse(&self, error: &crate::base::Error) {
+    fn excuse(error: &crate::base::Error) {
         use crate::base::ErrorKind::{Closed, Io, Poisoned};
         assert!(matches!(error.kind(), Io | Poisoned | Closed), "not the power: {error}");
     }
@@ -215,7 +219,7 @@ impl Run {
                         engine = opened;
                         Ok(())
                     }
-                    Err(error) => return self.excuse(&error),
+                    Err(error) => return Run::excuse(&error),
                 },
                 3 => match engine.close().and_then(|()| self.open()) {
                     Ok((opened, report)) => {
@@ -223,14 +227,14 @@ impl Run {
                         engine = opened;
                         Ok(())
                     }
-                    Err(error) => return self.excuse(&error),
+                    Err(error) => return Run::excuse(&error),
                 },
                 4 => match self.install(engine) {
                     Ok(opened) => {
                         engine = opened;
                         Ok(())
                     }
-                    Err(error) => return self.excuse(&error),
+                    Err(error) => return Run::excuse(&error),
                 },
                 5 => {
                     let mut bytes = Vec::new();
@@ -251,7 +255,7 @@ impl Run {
                 _ => self.submit(&engine),
             };
             if let Err(error) = outcome {
-                return self.excuse(&error);
+                return Run::excuse(&error);
             }
         }
     }
@@ -259,7 +263,7 @@ impl Run {
     fn submit(&mut self, engine: &Engine) -> Result<()> {
         let path = format!("/{}", self.random.below(8));
         let child = format!("{path}/{}", self.random.below(4));
-        let data = vec![7; self.random.below(600) as usize];
+        let data = vec![7; below(&mut self.random, 600)];
         let acl = [Acl::open()];
         let create = |path| Request::Create(CreateRequest::new(path, &data, &acl));
         let set = Request::SetData { path: &path, data: Some(&data), version: -1 };
@@ -293,7 +297,7 @@ impl Run {
         let (mut bytes, end, digest) = self.sent.clone();
         let is_damaged = self.random.below(6) == 0;
         if is_damaged {
-            let at = self.random.below(bytes.len() as u64) as usize;
+            let at = below(&mut self.random, bytes.len());
             if self.random.below(2) == 0 { bytes.truncate(at) } else { bytes[at] ^= 4 }
         }
         if self.random.below(3) == 0 {
@@ -325,7 +329,7 @@ impl Run {
         // What nobody waited for is there when the engine is closed.
         let last = self.model.digests.last_key_value().map_or(Zxid::ZERO, |(zxid, _)| *zxid);
         let known: Vec<Zxid> = self.model.digests.keys().rev().take(30).copied().collect();
-        let to = known[self.random.below(known.len() as u64) as usize];
+        let to = known[below(&mut self.random, known.len())];
         let acked = self.model.acked;
         self.model.acked = to.min(acked);
         match engine.truncate(Epoch::new(u64::from(u32::MAX)), to) {

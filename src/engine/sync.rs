@@ -1,4 +1,4 @@
-use super::engine::Engine;
+use super::handle::Engine;
 use super::shared::EngineShared;
 use super::sync_plan::{SyncDecision, SyncInput, SyncLog, SyncPlan, SyncReason};
 use crate::base::{Error, ErrorKind, Result, Zxid};

@@ -80,6 +80,14 @@ fn many_threads_build_on_each_other() {
     engine.close().unwrap();
 }
 
+struct Unpark(std::thread::Thread);
+
+impl std::task::Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
 #[test]
 fn a_ticket_can_be_awaited_and_dropped() {
     let dir = tempfile::tempdir().unwrap();
@@ -87,12 +95,6 @@ fn a_ticket_can_be_awaited_and_dropped() {
     let acl = [Acl::open()];
     drop(engine.submit(&create("/dropped", b"", &acl), &Caller::default()).unwrap());
     let ticket = engine.submit(&create("/awaited", b"", &acl), &Caller::default()).unwrap();
-    struct Unpark(std::thread::Thread);
-    impl std::task::Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
     let waker = Arc::new(Unpark(std::thread::current())).into();
     let mut context = std::task::Context::from_waker(&waker);
     let mut ticket = std::pin::pin!(ticket);

@@ -3,8 +3,9 @@ use std::sync::Arc;
 
 use super::state::read_manifest_state;
 use super::{Examination, ManifestInfo, ManifestState, RecordStream, Selection};
-use crate::base::{Error, Result};
-use crate::io::{Disk, open_dir_to_read};
+use crate::base::Result;
+use crate::io::Disk;
+use crate::log::directory::open_log_dir_to_read;
 
 /// The directory of a log, to look at.
 #[derive(Debug)]
@@ -28,9 +29,7 @@ impl Directory {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it is no directory or may not be read.
     pub fn open(dir: impl AsRef<Path>) -> Result<Directory> {
-        let dir = dir.as_ref();
-        let wrap = |e| Error::io("open the log's directory", e).in_file(&dir.display().to_string());
-        Ok(Directory { disk: open_dir_to_read(dir).map_err(wrap)? })
+        Ok(Directory { disk: open_log_dir_to_read(dir.as_ref())? })
     }
 
     /// The directory of a simulated disk.

@@ -4,9 +4,9 @@ use super::{ManifestInfo, ManifestState, Verdict};
 use crate::base::{Error, ErrorKind, Result};
 use crate::format::{Manifest, segment_name};
 use crate::io::{DirEntry, Disk};
-use crate::log::directory::{open_segment, read_manifest};
-use crate::log::read::scan_segment;
-use crate::log::recover::{Ending, Judgement, Survey, catch_up, judge, sort_names, survey};
+use crate::log::directory::read_manifest;
+use crate::log::looks::until_believed;
+use crate::log::recover::{Ending, Judgement, Survey, catch_up, judge, scan_one, sort_names, survey};
 use crate::log::retain::rebuild;
 
 /// A directory as one look found it.
@@ -22,54 +22,31 @@ pub(super) struct LogState {
     pub(super) verdict: Verdict,
 }
 
-/// How often to look again when what was found moves: only a live log does that.
-const LOOKS_MAX: u32 = 6;
-
 /// Reads and judges a directory. `read` is told of bytes that were read.
 ///
 /// A live writer makes any look inconsistent: a later segment may prove what an earlier one had not shown
 /// yet. So a refusal counts only if a second look finds the same at the same place.
 pub(super) fn read_state(disk: &Arc<dyn Disk>, read: &mut dyn FnMut(u64)) -> Result<LogState> {
-    let mut before: Option<String> = None;
-    let mut look = 1;
-    loop {
-        match look_once(disk, read) {
-            Ok(state) => match &state.verdict {
-                Verdict::Refused(error) if before.as_ref() != Some(&error.to_string()) => {
-                    if look >= LOOKS_MAX {
-                        return Err(moving());
-                    }
-                    before = Some(error.to_string());
-                }
-                _ => return Ok(state),
-            },
-            // Purged or moved between the listing and the opening.
-            Err(error) if error.code() == "segment_missing" && look < LOOKS_MAX => {}
-            Err(error) => return Err(error),
-        }
-        look += 1;
-    }
-}
-
-/// No two looks agreed: that is no damage, it is a log that is being written.
-fn moving() -> Error {
-    let why = "the log is being written faster than it can be looked at; try again, or when it is at rest";
-    Error::new(ErrorKind::Busy, "busy", why.into())
+    until_believed(
+        || look_once(disk, read),
+        |state| match &state.verdict {
+            Verdict::Refused(error) => Some(error),
+            _ => None,
+        },
+    )
 }
 
 fn look_once(disk: &Arc<dyn Disk>, read: &mut dyn FnMut(u64)) -> Result<LogState> {
     let manifest = read_manifest_state(disk.as_ref())?;
     let mut entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
     entries.sort_by(|a, b| a.name.cmp(&b.name));
-    let odd = entries.iter().find_map(odd_segment);
-    let regular: Vec<DirEntry> = entries.iter().filter(|e| odd_segment(e).is_none()).cloned().collect();
+    let odd = entries.iter().find_map(odd_name);
+    let regular: Vec<DirEntry> = entries.iter().filter(|e| odd_name(e).is_none()).cloned().collect();
     let (mut found, segments) = sort_names(regular)?;
     let mut effective = None;
     if let Ok(Some(manifest)) = &manifest {
         for (seq, len) in &segments {
-            let file = open_segment(disk.as_ref(), &segment_name(*seq))?;
-            let limit = manifest.cut_of(*seq).map(|c| c.last_zxid);
-            found.segments.insert(*seq, scan_segment(file.as_ref(), *seq, manifest.database_id, limit)?);
+            found.segments.insert(*seq, scan_one(disk.as_ref(), manifest, *seq)?);
             read(*len);
         }
         catch_up(disk.as_ref(), manifest, &mut found)?;
@@ -111,9 +88,9 @@ pub(super) fn read_manifest_state(disk: &dyn Disk) -> Result<std::result::Result
     }
 }
 
-/// Why this name refuses the log whatever stands in it: a segment's name on something that is no file, or
-/// with a number that no log reaches.
-fn odd_segment(entry: &DirEntry) -> Option<Error> {
+/// Why this name refuses the log whatever stands in it: a name of the log on something that is no file, or
+/// a segment's with a number that no log reaches.
+fn odd_name(entry: &DirEntry) -> Option<Error> {
     sort_names(vec![entry.clone()]).err()
 }
 

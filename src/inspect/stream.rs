@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::state::{read_manifest_state, read_state};
 use super::{DamagedBytes, Progress, Selection, Verdict};
-use crate::base::{Epoch, Error, Result, Zxid, limits};
+use crate::base::{Epoch, Error, ErrorKind, Result, Zxid, limits};
 use crate::format::{
     DatabaseId, GROUP_HEADER_BYTES, GroupHeader, MANIFEST_NAME, Manifest, Name, SegmentHeader, segment_name,
 };
@@ -109,7 +109,14 @@ impl RecordStream {
             return Err(Error::invalid(format!("{name} is no name of a segment")));
         };
         self.judged = true;
-        let planned = peek(self.disk.as_ref(), name, seq, None)?;
+        let planned = peek(self.disk.as_ref(), name, seq, None).map_err(|error| match error.code() {
+            // Asked for by name: that it is not there is no damage of the log.
+            "segment_missing" => {
+                Error::new(ErrorKind::NotInLog, "no_such_file", "there is no such file here".into())
+                    .in_file(name)
+            }
+            _ => error,
+        })?;
         self.planned.push_back(planned);
         Ok(())
     }

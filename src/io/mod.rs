@@ -7,6 +7,7 @@ mod file;
 mod folders;
 mod lock;
 mod medium;
+mod prefetch;
 mod probe;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
@@ -28,4 +29,5 @@ pub(crate) use contract::{
 };
 pub(crate) use dir::{open_dir, open_dir_to_read};
 pub(crate) use folders::{ensure_dir, names_in, remove_dir};
+pub(crate) use prefetch::prefetch;
 pub(crate) use wait_word::WaitWord;

@@ -37,3 +37,30 @@ impl fmt::Display for DamagedBytes {
         write!(f, " [{}]", self.code)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_says_what_is_lost_as_far_as_it_is_known() {
+        for (first, last, text) in [
+            (Some(7), Some(7), "(zxid 0x7)"),
+            (Some(7), Some(9), "(zxid 0x7 to 0x9)"),
+            (Some(7), None, "(zxid 0x7 and later)"),
+            (None, Some(9), "(records up to zxid 0x9)"),
+            (None, None, "(no record is lost by it)"),
+        ] {
+            for (end_offset, end) in [
+                (Some(8192), "valid again from byte 8192 on"),
+                (None, "nothing valid behind it in this file"),
+            ] {
+                let (first_zxid, last_zxid) = (first.map(Zxid::new), last.map(Zxid::new));
+                let (file, code) = ("f.seg".into(), "group_header");
+                let damage = DamagedBytes { file, code, offset: 4096, end_offset, first_zxid, last_zxid };
+                let expected = format!("f.seg at byte 4096: damage, {end} {text} [group_header]");
+                assert_eq!(damage.to_string(), expected);
+            }
+        }
+    }
+}

@@ -1,10 +1,11 @@
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use crate::base::{Error, ErrorKind, Result, limits};
-use crate::format::{MANIFEST_NAME, MANIFEST_TEMP_NAME, Manifest, RESERVE_NAME, segment_name};
-use crate::io::{Disk, File, OpenMode};
+use crate::format::{LOCK_NAME, MANIFEST_NAME, MANIFEST_TEMP_NAME, Manifest, RESERVE_NAME, segment_name};
+use crate::io::{BackendChoice, Disk, File, Lock, OpenMode, open_dir, open_dir_to_read};
 use crate::log::segment_file::without_hole;
 
 /// The directory of a log: its manifest, and the one way to change it.
@@ -39,6 +40,44 @@ impl LogDirectory {
         *held = next.clone();
         Ok(next)
     }
+}
+
+/// Opens a log's directory to write in it.
+pub(crate) fn open_log_dir(dir: &Path, backend: BackendChoice) -> Result<Arc<dyn Disk>> {
+    open_dir(dir, backend).map_err(|e| unopened(dir, e))
+}
+
+/// Opens a log's directory of which not one byte is to change.
+pub(crate) fn open_log_dir_to_read(dir: &Path) -> Result<Arc<dyn Disk>> {
+    open_dir_to_read(dir).map_err(|e| unopened(dir, e))
+}
+
+fn unopened(dir: &Path, error: std::io::Error) -> Error {
+    Error::io("open the log's directory", error).in_file(&dir.display().to_string())
+}
+
+/// Takes the directory.
+pub(crate) fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Lock>> {
+    disk.lock(LOCK_NAME).map_err(|e| match e.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            Error::new(ErrorKind::Locked, "locked", format!("the log is open elsewhere: {e}"))
+                .in_file(LOCK_NAME)
+        }
+        _ => Error::io("lock the log's directory", e).in_file(LOCK_NAME),
+    })
+}
+
+/// Takes the directory for a change that may be refused. A refused one leaves nothing behind, and no lock file
+/// either: where there is none yet, nobody has the log open, and `rehearse` tells whether it will be refused.
+pub(crate) fn take_lock_unless(
+    disk: &dyn Disk,
+    rehearse: impl FnOnce() -> Result<()>,
+) -> Result<Box<dyn Lock>> {
+    let entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
+    if !entries.iter().any(|entry| entry.name == LOCK_NAME) {
+        rehearse()?;
+    }
+    take_lock(disk)
 }
 
 /// Reads the manifest, or `None` if there is none.

@@ -3,12 +3,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid, checksum};
-use crate::format::{DatabaseId, IndexEntry, LOCK_NAME, Numbering};
-use crate::io::{BackendInfo, Disk, Lock, open_dir};
+use crate::format::{DatabaseId, IndexEntry, Numbering};
+use crate::io::{BackendInfo, Disk, Lock};
 use crate::log::commit::Incoming;
+use crate::log::directory::{open_log_dir, take_lock};
 use crate::log::engine::{OnDurable, Patience, Shared, StartOptions, Threads};
 use crate::log::options::LogOptions;
-use crate::log::read::{Damage, LogReader, Record, Replay, verify};
+use crate::log::read::{Damage, LogReader, Record, Replay, not_in_log, verify};
 use crate::log::recover::{Opened, RecoveryReport, create, judge, open_recovered, survey, survey_replaying};
 use crate::log::retain::{
     Execution, LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate_on,
@@ -40,9 +41,7 @@ impl LogOptions {
     ///   its bounds. [`ErrorKind::NoSpace`], [`ErrorKind::Io`].
     pub fn open(&self, dir: impl AsRef<Path>) -> Result<(Log, RecoveryReport)> {
         self.check()?;
-        let dir = dir.as_ref();
-        let disk = open_dir(dir, self.backend)
-            .map_err(|e| Error::io("open the log's directory", e).in_file(&dir.display().to_string()))?;
+        let disk = open_log_dir(dir.as_ref(), self.backend)?;
         self.open_on(&disk, None, None)
     }
 
@@ -62,9 +61,7 @@ impl LogOptions {
         mut visit: impl FnMut(Record<'_>),
     ) -> Result<(Log, RecoveryReport)> {
         self.check()?;
-        let dir = dir.as_ref();
-        let disk = open_dir(dir, self.backend)
-            .map_err(|e| Error::io("open the log's directory", e).in_file(&dir.display().to_string()))?;
+        let disk = open_log_dir(dir.as_ref(), self.backend)?;
         self.open_replaying_on(&disk, after, &mut visit)
     }
 
@@ -129,30 +126,6 @@ impl LogOptions {
     }
 }
 
-/// Takes the directory.
-pub(crate) fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Lock>> {
-    disk.lock(LOCK_NAME).map_err(|e| match e.kind() {
-        std::io::ErrorKind::WouldBlock => {
-            Error::new(ErrorKind::Locked, "locked", format!("the log is open elsewhere: {e}"))
-                .in_file(LOCK_NAME)
-        }
-        _ => Error::io("lock the log's directory", e).in_file(LOCK_NAME),
-    })
-}
-
-/// Takes the directory for a change that may be refused. A refused one leaves nothing behind, and no lock file
-/// either: where there is none yet, nobody has the log open, and `rehearse` tells whether it will be refused.
-pub(crate) fn take_lock_unless(
-    disk: &dyn Disk,
-    rehearse: impl FnOnce() -> Result<()>,
-) -> Result<Box<dyn Lock>> {
-    let entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
-    if !entries.iter().any(|entry| entry.name == LOCK_NAME) {
-        rehearse()?;
-    }
-    take_lock(disk)
-}
-
 /// Everything between the lock and the threads: the part that the simulator runs as well.
 pub(crate) fn open_locked(
     disk: &Arc<dyn Disk>,
@@ -162,16 +135,22 @@ pub(crate) fn open_locked(
     replay: Option<&mut Replay<'_>>,
 ) -> Result<Opened> {
     let start = clock.nanos();
+    let after = replay.as_ref().map(|replay| replay.after());
     let mut found = survey_replaying(disk, replay)?;
     let created = found.manifest.is_none();
+    let mut read = clock.nanos();
     let judged = if let Some(manifest) = &found.manifest {
-        judge(&found, manifest)?
+        let judged = judge(&found, manifest)?;
+        if let Some(after) = after.filter(|after| *after < manifest.floor_zxid) {
+            return Err(not_in_log(after, "it was purged"));
+        }
+        read = clock.nanos();
+        judged
     } else {
         let judged = create(disk, &found, options, clock, random)?;
         found = survey(disk)?;
         judged
     };
-    let read = clock.nanos();
     let mut opened = open_recovered(disk, &found, &judged, options, clock, random)?;
     opened.report.created = created;
     opened.report.read_ns = read - start;
@@ -346,6 +325,13 @@ impl Log {
             last = record.zxid;
         }
         Ok(last)
+    }
+
+    /// Closes the segment in use: the next record begins a new one, so that a purge with a snapshot of what is logged
+    /// now can remove all before it. Records that the disk does not have yet may go to the new segment too; one that
+    /// holds nothing stays in use. Until the new segment is prepared, appends wait.
+    pub fn roll(&self) {
+        self.shared.roll();
     }
 
     /// Keeps the records after `after` from being purged while the pin lives.

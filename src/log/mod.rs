@@ -7,6 +7,7 @@ mod damaged_bytes;
 pub(crate) mod directory;
 mod engine;
 mod handle;
+pub(crate) mod looks;
 mod options;
 mod prepare;
 pub(crate) mod read;

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use crate::base::{Clock, Epoch, Error, ErrorKind, Result, Zxid};
 use crate::format::{DatabaseId, Numbering};
-use crate::io::{Disk, open_dir_to_read};
+use crate::io::Disk;
+use crate::log::directory::open_log_dir_to_read;
+use crate::log::looks::until_believed;
 use crate::log::options::LogOptions;
 use crate::log::recover::{Judgement, RecoveryReport, Survey, check_owner, judge, start_report, survey};
 use crate::log::view_reader::ViewReader;
-
-/// How often a log is looked at again that seems damaged: it may have grown under the look.
-const LOOKS_MAX: usize = 6;
 
 /// A log as it stood at one moment, to be read only.
 ///
@@ -32,9 +31,7 @@ impl LogOptions {
     /// [`ErrorKind::Corrupt`], [`ErrorKind::Unsupported`], [`ErrorKind::WrongOwner`] as
     /// [`open`](LogOptions::open). [`ErrorKind::Io`], with the code `no_log` if there is none.
     pub fn open_read_only(&self, dir: impl AsRef<Path>) -> Result<(LogView, RecoveryReport)> {
-        let dir = dir.as_ref();
-        let disk = open_dir_to_read(dir)
-            .map_err(|e| Error::io("open the log's directory", e).in_file(&dir.display().to_string()))?;
+        let disk = open_log_dir_to_read(dir.as_ref())?;
         self.view_on(&disk)
     }
 
@@ -51,39 +48,12 @@ impl LogOptions {
     pub(crate) fn view_on(&self, disk: &Arc<dyn Disk>) -> Result<(LogView, RecoveryReport)> {
         let clock = Clock::real();
         let start = clock.nanos();
-        let (found, judged) = look(disk, self)?;
+        let (found, judged) = until_believed(|| look_once(disk, self), |_| None)?;
         let mut report = start_report(disk.as_ref(), &found, &judged);
         report.read_ns = clock.nanos() - start;
         report.total_ns = report.read_ns;
         Ok((LogView { disk: disk.clone(), judged: Arc::new(judged) }, report))
     }
-}
-
-/// Looks until what is seen is believed. A log that is being written shows things that no log at rest shows:
-/// a group that was read before it came, with one behind it that claims it. Damage stays where it is, so it
-/// is believed when two looks in a row find it in the same place.
-fn look(disk: &Arc<dyn Disk>, options: &LogOptions) -> Result<(Survey, Judgement)> {
-    let mut doubted: Option<Error> = None;
-    for _ in 1..LOOKS_MAX {
-        match look_once(disk, options) {
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
-                let same = |e: &Error| e.code() == error.code() && e.at() == error.at();
-                if doubted.as_ref().is_some_and(same) {
-                    return Err(error);
-                }
-                doubted = Some(error);
-            }
-            done => return done,
-        }
-    }
-    look_once(disk, options).map_err(|error| match error.kind() {
-        // No two looks agreed: that is no damage.
-        ErrorKind::Corrupt => {
-            let why = "the log is being written faster than it can be looked at; try again";
-            Error::new(ErrorKind::Busy, "busy", why.into())
-        }
-        _ => error,
-    })
 }
 
 fn look_once(disk: &Arc<dyn Disk>, options: &LogOptions) -> Result<(Survey, Judgement)> {

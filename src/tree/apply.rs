@@ -1,8 +1,10 @@
 use super::change::{Change, Observer};
 use super::data_tree::{DataTree, StoredStat};
+use super::digest::Content;
 use super::owner::Owner;
 use super::path;
 use super::store::{NodeId, Packed};
+use super::warm::Use;
 use crate::base::{Code, Zxid};
 use crate::format::{Create, CreateKind, Stat, Txn, TxnBody};
 
@@ -138,6 +140,8 @@ impl DataTree {
             None => return Err(Code::BAD_ARGUMENTS),
         };
         let parent = self.find(parent_path).ok_or(Code::NO_NODE)?;
+        self.warm_child(parent, name, Use::Add);
+        let new = Content::of(create.path, create.data);
         if let Some(id) = self.find_child(parent, name) {
             // In a replay: this creation, or a later one. What it has done to the parent may be missing still.
             self.set_acl(id, create.acl);
@@ -169,7 +173,7 @@ impl DataTree {
             .parent_cversion
             .unwrap_or_else(|| self.families.get(&parent).map_or(0, |f| f.cversion).wrapping_add(1));
         let id = self
-            .plant_under(parent, name.as_bytes(), create.path, create.data, create.acl, &stat)
+            .plant_under(parent, name.as_bytes(), create.path, new, create.acl, &stat)
             .ok_or(Code::QUOTA_EXCEEDED)?;
         self.raise_cversion(parent, parent_path, cversion, context.zxid);
         observer.changed(Change::Created { path: create.path });
@@ -190,6 +194,7 @@ impl DataTree {
     fn apply_delete(&mut self, path: &str, zxid: Zxid, observer: &mut impl Observer) -> Result<(), Code> {
         let (parent_path, name) = path::split(path).ok_or(Code::BAD_ARGUMENTS)?;
         let parent = self.find(parent_path).ok_or(Code::NO_NODE)?;
+        self.warm_child(parent, name, Use::Remove);
         // Even if the node is gone: a replay may meet a parent that has not seen it go.
         self.change(parent, parent_path, |tree, parent| {
             let family = tree.family_mut(parent);
@@ -210,9 +215,15 @@ impl DataTree {
         context: Context,
         observer: &mut impl Observer,
     ) -> Result<Outcome, Code> {
+        if let Some((parent, name)) = path::split(path) {
+            let parent = self.find(parent).ok_or(Code::NO_NODE)?;
+            self.warm_child(parent, name, Use::Look);
+        }
+        // While the memory comes.
+        let new = Content::of(path, data);
         let id = self.find(path).ok_or(Code::NO_NODE)?;
         self.change(id, path, |tree, id| {
-            tree.set_content(id, path, data);
+            tree.set_content(id, path, new);
             let node = tree.nodes.at_mut(id);
             node.version = version;
             node.set_mzxid(context.zxid);
@@ -223,16 +234,13 @@ impl DataTree {
     }
 
     /// Puts other data into a node.
-    pub(super) fn set_content(&mut self, id: NodeId, path: &str, data: Option<&[u8]>) {
-        let blob = self.nodes.at(id).blob_id();
-        let old_bytes = self.blobs.data(blob).map_or(0, |d| d.len() as u64);
+    pub(super) fn set_content(&mut self, id: NodeId, path: &str, Content { data, crc }: Content<'_>) {
+        let old_bytes = self.nodes.data(id).map_or(0, |d| d.len() as u64);
         self.approximate_bytes += data.map_or(0, |d| d.len() as u64);
         self.approximate_bytes -= old_bytes;
         self.quota_data_set(path, data, old_bytes);
-        let blob = self.blobs.set_data(blob, data);
-        let node = self.nodes.at_mut(id);
-        node.set_blob(blob);
-        node.content_crc = super::digest::content_crc(path, data);
+        self.nodes.set_data(id, data);
+        self.nodes.at_mut(id).content_crc = crc;
     }
 
     fn set_mtime(&mut self, id: NodeId, time_ms: i64) {

@@ -2,12 +2,12 @@ use bytemuck::Zeroable;
 use hashbrown::{HashMap, HashSet};
 
 use super::acl_table::AclTable;
-use super::digest::{DigestStat, content_crc, node_digest};
+use super::digest::{Content, DigestStat, node_digest};
 use super::owner::Owner;
 use super::path;
 use super::quota::Quotas;
 use super::sessions::Sessions;
-use super::store::{Blobs, Children, Index, Node, NodeId, Nodes, Packed};
+use super::store::{Children, Index, Node, NodeId, Nodes, Packed};
 use crate::base::Zxid;
 use crate::format::{AclBuf, AclEntry, AclList, Perms};
 
@@ -18,7 +18,6 @@ use crate::format::{AclBuf, AclEntry, AclList, Perms};
 #[derive(Debug)]
 pub struct DataTree {
     pub(super) nodes: Nodes,
-    pub(super) blobs: Blobs,
     pub(super) index: Index,
     /// What nodes have that have, or had, children.
     pub(super) families: HashMap<NodeId, Family>,
@@ -41,6 +40,12 @@ pub(super) struct Family {
     pub(super) cversion: i32,
     pub(super) pzxid: Zxid,
     pub(super) children: Children,
+}
+
+impl Family {
+    fn new(pzxid: Zxid) -> Family {
+        Family { cversion: 0, pzxid, children: Children::default() }
+    }
 }
 
 /// Fields that most nodes leave at their defaults, and values that do not fit into a node's record.
@@ -104,8 +109,7 @@ impl DataTree {
 
     pub(super) fn rootless() -> DataTree {
         DataTree {
-            nodes: Nodes::new(),
-            blobs: Blobs::new(),
+            nodes: Nodes::default(),
             index: Index::new(),
             families: HashMap::new(),
             rare: HashMap::new(),
@@ -131,7 +135,7 @@ impl DataTree {
             Some((parent, name)) => (self.find(parent)?, name.as_bytes()),
             None => (ROOT, &b""[..]),
         };
-        self.plant_under(parent, name, path, data, acl, stat)
+        self.plant_under(parent, name, path, Content::of(path, data), acl, stat)
     }
 
     pub(super) fn plant_under(
@@ -139,35 +143,35 @@ impl DataTree {
         parent: NodeId,
         name: &[u8],
         path: &str,
-        data: Option<&[u8]>,
+        Content { data, crc }: Content<'_>,
         acl: AclList<'_>,
         stat: &StoredStat,
     ) -> Option<NodeId> {
-        if self.nodes.len() >= Nodes::MAX {
-            return None;
-        }
         let (ctime, mtime) = (Packed::of(stat.ctime_ms), Packed::of(stat.mtime_ms));
-        let blob = self.blobs.insert(name, data);
-        let mut node = Node {
+        let acl_number = self.acls.intern(acl);
+        let acl = u16::try_from(acl_number).ok().filter(|number| *number != Node::ACL_APART);
+        let node = Node {
             ctime: ctime.unwrap_or(Packed::ZERO),
             mtime: mtime.unwrap_or(Packed::ZERO),
             version: stat.version,
-            content_crc: content_crc(path, data),
+            content_crc: crc,
             parent,
-            flags: Node::LIVE,
+            acl: acl.unwrap_or(Node::ACL_APART),
             czxid: stat.czxid.get(),
             mzxid: stat.mzxid.get(),
             ..Node::zeroed()
         };
-        node.set_blob(blob);
-        let id = self.nodes.insert(node)?;
-        let acl = self.acls.intern(acl);
-        self.set_rare(id, |rare| {
-            rare.owner = stat.owner;
-            rare.aversion = stat.aversion;
-            rare.times_ms = (ctime.is_none() || mtime.is_none()).then_some((stat.ctime_ms, stat.mtime_ms));
-        });
-        self.set_acl_number(id, acl);
+        let Some(id) = self.nodes.insert(node, name, data) else {
+            self.acls.release(acl_number);
+            return None;
+        };
+        let times_ms = (ctime.is_none() || mtime.is_none()).then_some((stat.ctime_ms, stat.mtime_ms));
+        let acl = if acl.is_some() { 0 } else { acl_number };
+        let rare = Rare { owner: stat.owner, aversion: stat.aversion, acl, times_ms };
+        if rare != Rare::default() {
+            self.rare.insert(id, rare);
+            self.nodes.at_mut(id).set(Node::RARE, true);
+        }
         if stat.cversion != 0 || stat.pzxid != stat.czxid {
             let family = self.family_mut(id);
             (family.cversion, family.pzxid) = (stat.cversion, stat.pzxid);
@@ -202,13 +206,13 @@ impl DataTree {
 
     /// Makes a node its parent's child, and findable.
     fn link(&mut self, parent: NodeId, id: NodeId, name: &[u8]) {
-        self.family_mut(parent);
-        let (nodes, blobs) = (&self.nodes, &self.blobs);
-        let name_of = |id: NodeId| blobs.name(nodes.at(id).blob_id());
-        let family = self.families.get_mut(&parent).expect("just made sure");
-        family.children.insert(id, name, &name_of);
-        let hash = self.index.hash(parent, name);
-        self.index.insert(hash, id, |index, id| index.hash(nodes.at(id).parent, name_of(id)));
+        let node = self.nodes.at_mut(parent);
+        node.set(Node::PARENT, true);
+        let pzxid = node.czxid();
+        let family = self.families.entry(parent).or_insert_with(|| Family::new(pzxid));
+        let nodes = &self.nodes;
+        family.children.insert(id, name, &|id| nodes.name(id));
+        self.index.insert(self.index.hash(parent, name), id);
     }
 
     /// Removes a node with everything below it, from everywhere.
@@ -234,7 +238,7 @@ impl DataTree {
         let (mut id, mut units) = (top.id, top.path_units);
         loop {
             if let Some(family) = self.families.get(&id) {
-                nodes.extend(family.children.iter(None, &|id| self.name(id)).map(|id| {
+                nodes.extend(family.children.iter(None, |id| self.name(id)).map(|id| {
                     let name = std::str::from_utf8(self.name(id)).expect("names came as text");
                     Doomed { id, path_units: units + 1 + path_units(name), in_digest }
                 }));
@@ -251,14 +255,13 @@ impl DataTree {
             self.digest = self.digest.wrapping_sub(self.digest_of(id));
         }
         let node = *self.nodes.at(id);
-        let name = self.blobs.name(node.blob_id());
+        let name = self.nodes.name(id);
         let hash = self.index.hash(node.parent, name);
         self.index.remove(hash, id);
         if let Some(family) = self.families.get_mut(&node.parent) {
-            let (nodes, blobs) = (&self.nodes, &self.blobs);
-            family.children.remove(name, &|id| blobs.name(nodes.at(id).blob_id()));
+            family.children.remove(id, name);
         }
-        let data_bytes = self.blobs.data(node.blob_id()).map_or(0, |d| d.len() as u64);
+        let data_bytes = self.nodes.data(id).map_or(0, |d| d.len() as u64);
         self.approximate_bytes -= doomed.path_units + data_bytes;
         if let Some(path) = path {
             self.quota_uprooted(id, path, data_bytes);
@@ -271,7 +274,6 @@ impl DataTree {
         if node.is(Node::PARENT) {
             self.families.remove(&id);
         }
-        self.blobs.remove(node.blob_id());
         self.nodes.remove(id);
     }
 
@@ -280,11 +282,7 @@ impl DataTree {
         let node = self.nodes.at_mut(id);
         node.set(Node::PARENT, true);
         let pzxid = node.czxid();
-        self.families.entry(id).or_insert_with(|| Family {
-            cversion: 0,
-            pzxid,
-            children: Children::default(),
-        })
+        self.families.entry(id).or_insert_with(|| Family::new(pzxid))
     }
 
     /// Changes a node's rare fields; they are kept only while one of them says something.
@@ -326,7 +324,7 @@ impl DataTree {
     }
 
     pub(super) fn name(&self, id: NodeId) -> &[u8] {
-        self.blobs.name(self.nodes.at(id).blob_id())
+        self.nodes.name(id)
     }
 
     /// The node at a path.
@@ -340,10 +338,7 @@ impl DataTree {
 
     pub(super) fn find_child(&self, parent: NodeId, name: &str) -> Option<NodeId> {
         let hash = self.index.hash(parent, name.as_bytes());
-        self.index.find(hash, |id| {
-            let node = self.nodes.at(id);
-            node.parent == parent && self.blobs.name(node.blob_id()) == name.as_bytes()
-        })
+        self.index.find(hash, |id| self.nodes.is(id, parent, name.as_bytes()))
     }
 
     /// A node's path.

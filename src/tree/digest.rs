@@ -16,12 +16,21 @@ pub(super) struct DigestStat {
     pub(super) owner: i64,
 }
 
-/// The checksum of a node's path and data: what a node's digest begins with. Kept with each node, so that a change
-/// of its other fields costs the same whatever its data.
-pub(super) fn content_crc(path: &str, data: Option<&[u8]>) -> u32 {
-    // The root's path counts as empty.
-    let path = if path == super::path::ROOT { "" } else { path };
-    checksum::crc32(checksum::crc32(0, path.as_bytes()), data.unwrap_or(&[]))
+/// A node's data with the checksum of its path and them: what a node's digest begins with. Kept with each node, so
+/// that a change of its other fields costs the same whatever its data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Content<'a> {
+    pub(super) data: Option<&'a [u8]>,
+    pub(super) crc: u32,
+}
+
+impl<'a> Content<'a> {
+    pub(super) fn of(path: &str, data: Option<&'a [u8]>) -> Content<'a> {
+        // The root's path counts as empty.
+        let path = if path == super::path::ROOT { "" } else { path };
+        let crc = checksum::crc32(checksum::crc32(0, path.as_bytes()), data.unwrap_or(&[]));
+        Content { data, crc }
+    }
 }
 
 /// A node's digest: CRC-32 over path, data and the fields as ZooKeeper writes them, big-endian.

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::data_tree::{DataTree, ROOT, StoredStat};
+use super::digest::Content;
 use super::path;
 use super::store::NodeId;
 use super::walk::WalkedNode;
@@ -109,7 +110,8 @@ impl TreeLoader {
             tree.overwrite(id, node);
         } else {
             // Only of more nodes than there are numbers one finds no place; the digest tells.
-            let _ = tree.plant_under(parent, name.as_bytes(), node.path, node.data, node.acl, &node.stat);
+            let content = Content::of(node.path, node.data);
+            let _ = tree.plant_under(parent, name.as_bytes(), node.path, content, node.acl, &node.stat);
         }
         true
     }
@@ -157,7 +159,7 @@ impl DataTree {
         let owner = self.owner(id);
         self.leave_owner(id, owner);
         self.change(id, met.path, |tree, id| {
-            tree.set_content(id, met.path, met.data);
+            tree.set_content(id, met.path, Content::of(met.path, met.data));
             tree.set_acl(id, met.acl);
             tree.set_rare(id, |rare| {
                 rare.times_ms = None;

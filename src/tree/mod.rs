@@ -22,6 +22,7 @@ mod subtree;
 #[cfg(test)]
 mod tests;
 mod walk;
+mod warm;
 mod watch;
 
 pub use acl_check::{Identity, acl_allows, digest_id, fix_acl, mask_digest_ids};

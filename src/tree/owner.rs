@@ -17,7 +17,7 @@ pub enum Owner {
 
 impl Owner {
     /// The longest time that a TTL node can be given, in milliseconds: about 34 years.
-    pub const TTL_MAX_MS: i64 = (1 << 40) - 1;
+    pub const TTL_MAX_MS: i64 = crate::base::limits::TTL_MS_MAX;
     const CONTAINER: i64 = i64::MIN;
     /// The top byte says that it is no session; the next two, all zero, that it is a TTL.
     const EXTENDED: u64 = 0xff << 56;

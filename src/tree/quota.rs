@@ -201,7 +201,7 @@ impl DataTree {
             if self.nodes.at(id).is(Node::PARENT)
                 && let Some(family) = self.families.get(&id)
             {
-                todo.extend(family.children.iter(None, &|id| self.name(id)));
+                todo.extend(family.children.iter(None, |id| self.name(id)));
             }
         }
         self.quotas.by_root.insert(root.into(), Quota { state, text: OnceLock::new() });

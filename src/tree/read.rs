@@ -37,7 +37,7 @@ impl<'t> NodeRef<'t> {
         if let Some(text) = self.tree.quotas.text(self.id) {
             return Some(Data::copied(text.as_bytes()));
         }
-        self.tree.blobs.shared(self.tree.nodes.at(self.id).blob_id())
+        self.tree.nodes.shared(self.id)
     }
 
     /// Its ACL.
@@ -74,7 +74,9 @@ impl<'t> NodeRef<'t> {
     pub fn children(&self, after: Option<&str>) -> impl Iterator<Item = NodeRef<'t>> + use<'t> {
         let tree = self.tree;
         let children = tree.families.get(&self.id).map(|f| {
-            f.children.iter(after.map(str::as_bytes), &|id| tree.name(id)).map(move |id| NodeRef { tree, id })
+            f.children
+                .iter(after.map(str::as_bytes), move |id| tree.name(id))
+                .map(move |id| NodeRef { tree, id })
         });
         children.into_iter().flatten()
     }
@@ -100,12 +102,12 @@ impl DataTree {
     fn data(&self, id: NodeId) -> Option<&[u8]> {
         match self.quotas.text(id) {
             Some(text) => Some(text.as_bytes()),
-            None => self.blobs.data(self.nodes.at(id).blob_id()),
+            None => self.nodes.data(id),
         }
     }
 
     pub(super) fn stored_data_bytes(&self, id: NodeId) -> usize {
-        self.blobs.data(self.nodes.at(id).blob_id()).map_or(0, <[u8]>::len)
+        self.nodes.data(id).map_or(0, <[u8]>::len)
     }
 
     pub(super) fn stat(&self, id: NodeId) -> Stat {
@@ -142,10 +144,10 @@ impl DataTree {
         self.nodes.len().into()
     }
 
-    /// The memory that nodes, names and small data take outside of the allocator, in bytes: it comes in huge pages where
+    /// The memory that nodes with their names and small data, and the index, take outside of the allocator, in bytes: it comes in huge pages where
     /// the system has them.
     pub fn arena_bytes(&self) -> u64 {
-        self.nodes.bytes() + self.blobs.bytes()
+        self.nodes.bytes() + self.index.bytes()
     }
 
     /// Never: a tree has a root.

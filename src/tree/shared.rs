@@ -3,7 +3,11 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use super::apply::Outcome;
 use super::change::Observer;
 use super::data_tree::DataTree;
+use super::warm::AHEAD;
 use crate::format::Txn;
+
+/// So many parts of a group.
+const WARMED_BESIDE_READERS: usize = 4;
 
 /// A tree that some threads read while another one applies txns.
 ///
@@ -38,8 +42,20 @@ impl SharedTree {
         txns: impl IntoIterator<Item = Txn<'a>>,
         observer: &mut impl Observer,
     ) -> Vec<Outcome> {
+        let txns: Vec<Txn<'a>> = txns.into_iter().collect();
+        let mut outcomes = Vec::with_capacity(txns.len());
+        // Beside readers, as far as the processor's cache keeps it.
+        let tree = self.0.read();
+        txns.chunks(AHEAD).take(WARMED_BESIDE_READERS).for_each(|txns| tree.warm_for(txns));
+        drop(tree);
         let mut tree = self.0.write();
-        txns.into_iter().map(|txn| tree.apply(&txn, observer)).collect()
+        for (part, txns) in txns.chunks(AHEAD).enumerate() {
+            if part >= WARMED_BESIDE_READERS {
+                tree.warm_for(txns);
+            }
+            outcomes.extend(txns.iter().map(|txn| tree.apply(txn, observer)));
+        }
+        outcomes
     }
 
     /// Takes the tree out again.

@@ -1,5 +1,5 @@
 use super::data_tree::{DataTree, ROOT, StoredStat};
-use super::store::NodeId;
+use super::store::{Node, NodeId};
 use crate::format::AclList;
 
 /// A node as a walk meets it.
@@ -66,18 +66,20 @@ impl DataTree {
     pub fn walk(&self, walk: &mut Walk, places: u32, visit: &mut dyn FnMut(WalkedNode<'_>)) -> bool {
         // The tree may have changed since the last step, and the parent's number may be another node's.
         walk.parent = None;
-        let end = self.nodes.end();
-        let until = walk.next.saturating_add(places).min(end);
-        while walk.next < until {
-            let id = walk.next;
-            walk.next += 1;
-            let Some(node) = self.nodes.get(id) else { continue };
-            let data = self.blobs.data(node.blob_id());
+        for _ in 0..places {
+            let Some(id) = self.nodes.next(walk.next) else { break };
+            walk.next = id + 1;
+            if !self.nodes.at(id).is(Node::LIVE) {
+                continue;
+            }
+            let data = self.nodes.data(id);
             let acl = self.acls.get(self.acl_number(id));
             let stat = self.stored(id);
             let path = walk.path_of(self, id);
             visit(WalkedNode { path, data, acl, stat });
         }
-        walk.next < end
+        let next = self.nodes.next(walk.next);
+        walk.next = next.unwrap_or(self.nodes.end());
+        next.is_some()
     }
 }

@@ -146,7 +146,7 @@ fn fuzz_seeds_write() {
     write("recovery", "group-field", &[&[group, 6, 0, 0, 0, 0, 0, 0, 7, 0, 0, 1]]);
     write("recovery", "page-field", &[&[page, 6, 0, 0, 0, 5, 0, 0, 1, 0]]);
     write("snapshot_load", "whole", &[&[0], golden_snapshot()]);
-    write("snapshot_load", "signed", &[&[7], golden_snapshot()]);
+    write("snapshot_load", "signed", &[&[15], golden_snapshot()]);
     write("snapshot_load", "short", &[&[3], &golden_snapshot()[..golden_snapshot().len() / 2]]);
     let (root, orphan, sibling) = (
         bodies::node_entry(Some(""), ""),
@@ -158,7 +158,7 @@ fn fuzz_seeds_write() {
         ("orphans", [&root[..], &orphan, &sibling, &sibling].concat()),
         ("no-root", [&orphan[..], &sibling].concat()),
     ] {
-        write("snapshot_load", name, &[&[7], &bodies::snapshot_of_nodes(&nodes, 2)]);
+        write("snapshot_load", name, &[&[15], &bodies::snapshot_of_nodes(&nodes, 2)]);
     }
     tree_seeds(&write);
 }

@@ -98,3 +98,58 @@ fn damage_ends_a_replay_and_refuses_the_open() {
     assert_eq!(error.to_string(), plain.to_string());
     assert!(seen > 0 && seen < LAST, "{seen} records were handed out");
 }
+
+#[test]
+fn damage_is_told_before_what_was_purged() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), true);
+    let (log, _) = options().open(dir.path()).unwrap();
+    assert!(log.purge(Zxid::new(200), &Retention::new()).unwrap().floor_zxid.get() > 1);
+    let seq = std::fs::read_dir(dir.path()).unwrap().filter_map(|e| {
+        let name = e.unwrap().file_name().into_string().unwrap();
+        name.ends_with(".seg").then_some(name)
+    });
+    let path = dir.path().join(seq.min().unwrap());
+    log.close().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[300_000] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let plain = options().open(dir.path()).map(drop).unwrap_err();
+    assert_eq!(plain.kind(), ErrorKind::Corrupt);
+    assert_eq!(replay(dir.path(), 1).map(drop).unwrap_err().to_string(), plain.to_string());
+}
+
+#[test]
+fn making_a_new_log_is_not_counted_as_reading() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, report) = options().segment_bytes(32 << 20).open(dir.path()).unwrap();
+    assert!(report.created && report.read_ns * 2 < report.total_ns, "{report}");
+    log.close().unwrap();
+}
+
+#[test]
+fn a_roll_has_the_next_record_begin_a_segment() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, _) = options().open(dir.path()).unwrap();
+    let put = |n: u64| {
+        let ticket = log.append_next(Epoch::ZERO, i64::try_from(n).unwrap(), &body(n)).unwrap();
+        ticket.wait().unwrap();
+    };
+    log.roll();
+    (1..=5).for_each(put);
+    assert_eq!(log.stats().rolls, 0, "a log without a record has nothing to close");
+    for n in 6..=9 {
+        log.roll();
+        log.roll();
+        put(n);
+        assert_eq!(log.stats().rolls, n - 5);
+    }
+    put(10);
+    assert_eq!(log.stats().rolls, 4);
+    // All before the last segment may go: the roll is what lets a purge reach so far.
+    assert_eq!(log.purge(Zxid::new(8), &Retention::new()).unwrap().floor_zxid, Zxid::new(8));
+    log.roll();
+    log.close().unwrap();
+    let (_, seen) = replay(dir.path(), 8).unwrap();
+    assert_eq!(seen.into_keys().collect::<Vec<_>>(), [9, 10]);
+}

@@ -97,6 +97,8 @@ pub(crate) struct GroupCommit {
     pub(super) active: ActiveSegment,
     pub(super) next: Option<ActiveSegment>,
     pub(super) policy: Policy,
+    /// The next record begins a new segment.
+    pub(super) roll_due: bool,
     /// The running maximum of the times of all groups that were launched.
     pub(super) launched_time_max_ms: i64,
     /// The last record that a durable group header proves durable.
@@ -128,6 +130,7 @@ impl GroupCommit {
             active,
             next,
             policy: Policy::new(&options.group),
+            roll_due: false,
             launched_time_max_ms: position.time_max_ms,
             proven: position.last_zxid,
             failure: None,
@@ -157,7 +160,7 @@ impl GroupCommit {
         if self.forming.count > 0 && full {
             return Ok(Admission::GroupFull);
         }
-        if !self.active.takes(body as u64) && self.next.is_none() {
+        if (self.roll_due || !self.active.takes(body as u64)) && self.next.is_none() {
             return Ok(Admission::SegmentFull);
         }
         self.add(records, body, now_ns);
@@ -255,6 +258,11 @@ impl GroupCommit {
         assert!(self.is_idle() && epoch >= self.epoch, "an epoch changes between groups and never back");
         self.epoch = epoch;
         self.shut = None;
+    }
+
+    /// Has the next group of records begin a new segment, unless the one in use is empty still.
+    pub(crate) fn roll_next(&mut self) {
+        self.roll_due = self.active.groups > 0;
     }
 
     /// Gives the log its next segment.

@@ -69,7 +69,9 @@ impl GroupCommit {
 
     fn launch(&mut self, kind: GroupKind, now_ns: u64) -> Started {
         let body = self.forming.body_bytes() as u64;
-        let rolled = if self.active.takes(body) { None } else { Some(Box::new(self.roll())) };
+        // A group that was admitted before the roll was asked for may find no next segment: then a later one rolls.
+        let asked = self.roll_due && kind == GroupKind::Records && self.next.is_some();
+        let rolled = if self.active.takes(body) && !asked { None } else { Some(Box::new(self.roll())) };
         let spare = self.spare.pop().expect("checked by can_fly");
         let fresh = Forming::new(spare, self.forming.time_max_ms);
         let group = std::mem::replace(&mut self.forming, fresh);
@@ -108,6 +110,7 @@ impl GroupCommit {
         let mut next =
             self.next.take().expect("an append that needs the next segment is not admitted before");
         let last = self.launched_zxid();
+        self.roll_due = false;
         next.floor_zxid = last;
         let mut old = std::mem::replace(&mut self.active, next);
         let body = Seal::encode(old.records, &old.index);

@@ -35,6 +35,16 @@ impl Shared {
         }
     }
 
+    /// Has the next record begin a new segment.
+    pub(crate) fn roll(&self) {
+        let mut inner = self.inner.lock();
+        inner.core.roll_next();
+        if inner.core.wants_next() {
+            inner.segment_wanted = true;
+            self.prepare.notify_all();
+        }
+    }
+
     /// Clears away what the open found and had no time for: the part that the simulator runs as well.
     pub(crate) fn clear_leftovers(&self) {
         let leftovers = std::mem::take(&mut *self.leftovers.lock());

@@ -213,6 +213,69 @@ mod tests {
         check(&[1_000_000], 1);
     }
 
+    /// A file that is a hole for the most part, and counts what is read of it.
+    #[derive(Debug)]
+    struct Sparse {
+        len: u64,
+        read: std::sync::atomic::AtomicU64,
+    }
+
+    impl File for Sparse {
+        fn name(&self) -> &'static str {
+            "sparse"
+        }
+
+        fn align_bytes(&self) -> u64 {
+            1
+        }
+
+        fn len(&self) -> std::io::Result<u64> {
+            Ok(self.len)
+        }
+
+        fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+            let count = buf.len().min(usize::try_from(self.len - offset).unwrap_or(usize::MAX));
+            buf[..count].fill((offset >> 20).to_le_bytes()[0]);
+            self.read.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
+            Ok(count)
+        }
+
+        fn write_all_at(&self, _offset: u64, _buf: &[u8]) -> std::io::Result<()> {
+            Err(std::io::ErrorKind::ReadOnlyFilesystem.into())
+        }
+
+        fn set_len(&self, _len: u64) -> std::io::Result<()> {
+            Err(std::io::ErrorKind::ReadOnlyFilesystem.into())
+        }
+
+        fn allocate(&self, _len: u64) -> std::io::Result<()> {
+            Err(std::io::ErrorKind::ReadOnlyFilesystem.into())
+        }
+
+        fn sync(&self) -> std::io::Result<()> {
+            Err(std::io::ErrorKind::ReadOnlyFilesystem.into())
+        }
+
+        fn will_read(&self) {}
+
+        fn raw_fd(&self) -> Option<std::os::fd::RawFd> {
+            None
+        }
+    }
+
+    #[test]
+    fn what_is_jumped_over_is_not_read() {
+        let file = Sparse { len: 1 << 34, read: std::sync::atomic::AtomicU64::new(0) };
+        std::thread::scope(|scope| {
+            let mut window = Window::reading_ahead(scope, &file, file.len);
+            assert_eq!(window.get(&file, 0, 1000).unwrap().map(<[u8]>::len), Some(1000));
+            let far = (1 << 33) + (5 << 20);
+            assert_eq!(window.get(&file, far, 1).unwrap(), Some(&[5][..]));
+        });
+        let read = file.read.into_inner();
+        assert!(read < 64 << 20, "{read} bytes of a hole were read");
+    }
+
     #[test]
     fn a_window_may_leave_the_way_that_is_read_ahead() {
         let bytes: Vec<u8> = (0..2_000_000_u32).map(|i| (i / 7).to_le_bytes()[0]).collect();

@@ -8,9 +8,7 @@ use crate::base::{Error, Result, Zxid};
 use crate::format::{Manifest, segment_name};
 use crate::io::{Backend, Disk};
 use crate::log::directory::open_segment;
-use crate::log::read::{
-    Replay, SegmentScan, StopKind, Window, not_in_log, peek_floor, scan_replaying, scan_segment,
-};
+use crate::log::read::{Replay, SegmentScan, StopKind, Window, peek_floor, scan_replaying, scan_segment};
 
 /// Scans all segments, on all cores where there are several. Files are open only while they are scanned.
 /// With a `replay`, those that it wants records of are scanned in order instead, by the caller's thread.
@@ -25,10 +23,10 @@ pub(super) fn scan_all(
     let cores =
         if simulated { 1 } else { std::thread::available_parallelism().map_or(1, usize::from).min(8) };
     let scans = Scans { disk: disk.as_ref(), manifest };
-    let Some(replay) = replay else { return scans.parallel(found, cores) };
-    if replay.after() < manifest.floor_zxid {
-        return Err(not_in_log(replay.after(), "it was purged"));
-    }
+    // What was purged cannot be handed out; whether the log is damaged is still the first question.
+    let Some(replay) = replay.filter(|replay| replay.after() >= manifest.floor_zxid) else {
+        return scans.parallel(found, cores);
+    };
     let (older, wanted) = found.split_at(scans.first_wanted(found, replay.after())?);
     let mut done = scans.parallel(older, cores)?;
     replay.start(manifest.first_seq, manifest.floor_zxid);
@@ -44,6 +42,12 @@ pub(super) fn scan_all(
     Ok(done)
 }
 
+/// Scans a segment as the manifest has it.
+pub(crate) fn scan_one(disk: &dyn Disk, manifest: &Manifest, seq: u64) -> Result<SegmentScan> {
+    let file = open_segment(disk, &segment_name(seq))?;
+    scan_segment(file.as_ref(), seq, manifest.database_id, manifest.cut_of(seq).map(|c| c.last_zxid))
+}
+
 struct Scans<'s> {
     disk: &'s dyn Disk,
     manifest: &'s Manifest,
@@ -51,8 +55,7 @@ struct Scans<'s> {
 
 impl Scans<'_> {
     fn one(&self, seq: u64) -> Result<SegmentScan> {
-        let file = open_segment(self.disk, &segment_name(seq))?;
-        scan_segment(file.as_ref(), seq, self.manifest.database_id, self.limit(seq))
+        scan_one(self.disk, self.manifest, seq)
     }
 
     fn limit(&self, seq: u64) -> Option<Zxid> {

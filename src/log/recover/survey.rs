@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::scan_all::scan_all;
+use super::scan_all::{scan_all, scan_one};
 use crate::base::{Error, Result, limits};
 use crate::format::{MANIFEST_NAME, Manifest, Name, RESERVE_NAME, segment_name};
 use crate::io::{DirEntry, Disk, EntryKind};
 use crate::log::directory::{open_segment, read_manifest};
-use crate::log::read::{Replay, SegmentScan, StopKind, is_blank_file, scan_segment};
+use crate::log::read::{Replay, SegmentScan, StopKind, is_blank_file};
 
 /// How often a look goes after a log that moves on. Each time there is less to read.
 const CATCH_UPS_MAX: usize = 64;
@@ -65,10 +65,6 @@ pub(crate) fn survey_replaying(disk: &Arc<dyn Disk>, replay: Option<&mut Replay<
 /// one. Only what may have moved is read again, so this ends soon even beside a fast writer; of a log at rest, nothing
 /// is, unless it is damaged.
 pub(crate) fn catch_up(disk: &dyn Disk, manifest: &Manifest, survey: &mut Survey) -> Result<()> {
-    let scan_one = |seq: u64| -> Result<SegmentScan> {
-        let file = open_segment(disk, &segment_name(seq))?;
-        scan_segment(file.as_ref(), seq, manifest.database_id, manifest.cut_of(seq).map(|c| c.last_zxid))
-    };
     let is_ours = |seq: u64| seq >= manifest.first_seq && !manifest.is_cut_away(seq);
     for _ in 0..CATCH_UPS_MAX {
         let mut used = survey.segments.iter().filter(|(seq, scan)| is_ours(**seq) && scan.has_groups());
@@ -80,7 +76,7 @@ pub(crate) fn catch_up(disk: &dyn Disk, manifest: &Manifest, survey: &mut Survey
             .range(..last)
             .filter(|(seq, scan)| is_ours(**seq) && manifest.cut_of(**seq).is_none() && is_open(scan));
         for seq in open.map(|(seq, _)| *seq).collect::<Vec<_>>() {
-            let again = scan_one(seq)?;
+            let again = scan_one(disk, manifest, seq)?;
             moved |= again.stop.kind == StopKind::Sealed;
             survey.segments.insert(seq, again);
         }
@@ -89,12 +85,12 @@ pub(crate) fn catch_up(disk: &dyn Disk, manifest: &Manifest, survey: &mut Survey
             let (later, found) = sort_names(entries)?;
             let known = survey.segments.last_key_value().map_or(0, |(seq, _)| *seq);
             for (seq, _) in found.into_iter().filter(|(seq, _)| *seq > known) {
-                survey.segments.insert(seq, scan_one(seq)?);
+                survey.segments.insert(seq, scan_one(disk, manifest, seq)?);
                 moved = true;
             }
             // The next one was blank when it was read; it may not be any more.
             if let Some((&next, _)) = survey.segments.range(last + 1..).next().filter(|(_, s)| s.is_blank()) {
-                let again = scan_one(next)?;
+                let again = scan_one(disk, manifest, next)?;
                 moved |= again.has_groups();
                 survey.segments.insert(next, again);
             }
@@ -134,6 +130,11 @@ pub(crate) fn sort_names(entries: Vec<DirEntry>) -> Result<(Survey, Vec<(u64, u6
                 return Err(
                     Error::corrupt("not_a_file", "the segment is no regular file").in_file(&entry.name)
                 );
+            }
+            Name::Lock | Name::ManifestTemp if entry.kind != EntryKind::File => {
+                // Opening would fail at it: better before it has begun, and with a word that helps.
+                let what = "a file of the log belongs here, and this is none";
+                return Err(Error::corrupt("not_a_file", what).in_file(&entry.name));
             }
             Name::Segment(seq) => found.push((seq, entry.len)),
             Name::SegmentTemp(seq) => survey.segment_temps.push(seq),

@@ -2,16 +2,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::overlay::Overlay;
-use super::truncate::Execution;
+use super::truncate::{Execution, open_for};
 use crate::base::checksum::{self, Fold};
 use crate::base::{Error, ErrorKind, Result, Zxid, limits};
 use crate::format::{
     Cut, GROUP_HEADER_BYTES, GroupHeader, GroupKind, Manifest, Name, RECORD_HEADER_BYTES, RecordHeader,
     SegmentHeader, frame_bytes, segment_name,
 };
-use crate::io::{BackendChoice, Disk, File, OpenMode, open_dir, open_dir_to_read};
-use crate::log::directory::{open_segment, read_manifest};
-use crate::log::handle::take_lock_unless;
+use crate::io::{Disk, File, OpenMode};
+use crate::log::directory::{open_segment, read_manifest, take_lock_unless};
 use crate::log::read::{Damage, Window, not_in_log, payload_is_right, segment_damage};
 
 /// What a repair did or would do, and what is still damaged in the same segment then.
@@ -48,13 +47,7 @@ pub fn repair_record(
     payload: &[u8],
     execution: Execution,
 ) -> Result<RepairReport> {
-    let dir = dir.as_ref();
-    let disk = match execution {
-        Execution::DryRun => open_dir_to_read(dir),
-        Execution::Real => open_dir(dir, BackendChoice::Threads),
-    };
-    let disk =
-        disk.map_err(|e| Error::io("open the log's directory", e).in_file(&dir.display().to_string()))?;
+    let disk = open_for(execution, dir.as_ref())?;
     repair_on(&disk, zxid, time_ms, payload, execution)
 }
 

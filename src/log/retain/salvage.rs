@@ -3,15 +3,15 @@ use std::sync::Arc;
 
 use super::rebuild::rebuild;
 use super::salvage_report::{Loss, ManifestRepair, SalvageReport};
-use super::truncate::Execution;
+use super::truncate::{Execution, open_for};
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::format::{
     Cut, MANIFEST_NAME, Manifest, Numbering, aside_name, aside_number, damaged_manifest_name, segment_name,
 };
-use crate::io::{BackendChoice, Disk, OpenMode, open_dir, open_dir_to_read};
+use crate::io::{Disk, OpenMode};
 use crate::log::commit::RetiredSegment;
-use crate::log::directory::{open_segment, read_manifest, sync_dir, write_manifest};
-use crate::log::handle::take_lock_unless;
+use crate::log::directory::{open_segment, read_manifest, sync_dir, take_lock_unless, write_manifest};
+use crate::log::looks::until_believed;
 use crate::log::read::{SegmentScan, StopKind, scan_segment};
 use crate::log::recover::{Judgement, Refusal, Survey, judge_or_keep, sort_names, survey};
 use crate::log::walk::count_records;
@@ -74,13 +74,7 @@ impl SalvageOptions {
 /// [`ErrorKind::Invalid`] if the numbering has to be told. [`ErrorKind::Unsupported`] and
 /// [`ErrorKind::WrongOwner`] as for opening: those are no damage. [`ErrorKind::Locked`], [`ErrorKind::Io`].
 pub fn salvage(dir: impl AsRef<Path>, options: &SalvageOptions) -> Result<SalvageReport> {
-    let dir = dir.as_ref();
-    let disk = match options.execution {
-        Execution::DryRun => open_dir_to_read(dir),
-        Execution::Real => open_dir(dir, BackendChoice::Threads),
-    };
-    let disk =
-        disk.map_err(|e| Error::io("open the log's directory", e).in_file(&dir.display().to_string()))?;
+    let disk = open_for(options.execution, dir.as_ref())?;
     salvage_on(&disk, options)
 }
 
@@ -96,15 +90,16 @@ impl SalvageOptions {
 }
 
 fn salvage_on(disk: &Arc<dyn Disk>, options: &SalvageOptions) -> Result<SalvageReport> {
-    let lock = match options.execution {
-        Execution::DryRun => None,
-        Execution::Real => Some(take_lock_unless(disk.as_ref(), || Plan::make(disk, options).map(drop))?),
-    };
+    if options.execution == Execution::DryRun {
+        // Nothing is locked: the log may be in use.
+        let plan = until_believed(|| Plan::make(disk, options), |plan| plan.report.damage.as_ref())?;
+        return Ok(plan.report);
+    }
+    let _lock = take_lock_unless(disk.as_ref(), || Plan::make(disk, options).map(drop))?;
     let plan = Plan::make(disk, options)?;
-    if options.execution == Execution::Real && plan.report.is_needed() {
+    if plan.report.is_needed() {
         plan.carry_out(disk)?;
     }
-    drop(lock);
     Ok(plan.report)
 }
 
@@ -179,6 +174,8 @@ impl Found {
         let (damage, repair) = match read_manifest(disk.as_ref()) {
             Ok(Some(manifest)) => {
                 let survey = survey(disk)?;
+                // What was scanned was scanned by this one; a purge may have come between.
+                let manifest = survey.manifest.clone().unwrap_or(manifest);
                 let (superseded, notes) = (Vec::new(), Vec::new());
                 return Ok(Found {
                     survey,
@@ -217,8 +214,8 @@ impl Found {
             ));
         }
         if !rebuilt.numbering_known {
-            let why =
-                "the manifest is lost and the records do not tell how they are numbered: say which it was";
+            let why = "the manifest is lost, and the records do not tell how they are numbered: give the numbering, zxid \
+                 for a log of ZooKeeper's kind (epoch and counter), index for plain rising numbers";
             return Err(Error::new(ErrorKind::Invalid, "salvage_numbering", why.into()));
         }
         rebuilt.manifest.epoch = rebuilt.manifest.epoch.max(options.epoch_min);

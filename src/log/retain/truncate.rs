@@ -3,10 +3,12 @@ use std::sync::Arc;
 
 use crate::base::{Error, Result, Zxid};
 use crate::format::{Cut, Manifest, aside_name, segment_name};
-use crate::io::{BackendChoice, Disk, open_dir, open_dir_to_read};
+use crate::io::{BackendChoice, Disk};
 use crate::log::commit::RetiredSegment;
-use crate::log::directory::{LogDirectory, open_segment, sync_dir};
-use crate::log::handle::take_lock_unless;
+use crate::log::directory::{
+    LogDirectory, open_log_dir, open_log_dir_to_read, open_segment, sync_dir, take_lock_unless,
+};
+use crate::log::looks::until_believed;
 use crate::log::read::{each_record, not_in_log};
 use crate::log::recover::{Judgement, judge, settle, survey};
 
@@ -35,6 +37,14 @@ pub enum Execution {
     Real,
 }
 
+/// Opens the directory of a log that nobody has open, for what is to be done or only told.
+pub(super) fn open_for(execution: Execution, dir: &Path) -> Result<Arc<dyn Disk>> {
+    match execution {
+        Execution::DryRun => open_log_dir_to_read(dir),
+        Execution::Real => open_log_dir(dir, BackendChoice::Threads),
+    }
+}
+
 /// Cuts everything after `to` off the log in `dir`, which nobody has open: for tools. A server that has the
 /// log open uses [`Log::truncate`](crate::Log::truncate).
 ///
@@ -43,15 +53,9 @@ pub enum Execution {
 /// record or after its last one; else as [`LogOptions::open`](crate::LogOptions::open). After any error of
 /// these kinds the log is as it was.
 pub fn truncate_dir(dir: impl AsRef<Path>, to: Zxid, execution: Execution) -> Result<TruncateReport> {
-    let dir = dir.as_ref();
-    let disk = match execution {
-        Execution::DryRun => open_dir_to_read(dir),
-        Execution::Real => open_dir(dir, BackendChoice::Threads),
-    };
-    let disk =
-        disk.map_err(|e| Error::io("open the log's directory", e).in_file(&dir.display().to_string()))?;
+    let disk = open_for(execution, dir.as_ref())?;
     if execution == Execution::DryRun {
-        return truncate_on(&disk, to, execution);
+        return until_believed(|| truncate_on(&disk, to, execution), |_| None);
     }
     let rehearse = || truncate_on(&disk, to, Execution::DryRun).map(drop);
     let _lock = take_lock_unless(disk.as_ref(), rehearse)?;

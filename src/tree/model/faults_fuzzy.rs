@@ -337,12 +337,15 @@ fn fz_16_a_learner_that_is_sent_a_walk_and_the_txns_is_the_leader() {
 fn fz_16_a_walk_tells_a_node_from_one_that_had_its_place() {
     let mut live = scene(&[("/a", PLAIN), ("/a/x", PLAIN), ("/a/y", PLAIN)]);
     let (mut walk, mut met) = (Walk::new(), Vec::new());
-    live.tree.walk(&mut walk, 6, &mut |node| met.push(node.path.to_owned()));
-    assert_eq!(met.last().map(String::as_str), Some("/a/x"));
+    while met.last().is_none_or(|path| path != "/a/x") {
+        assert!(live.tree.walk(&mut walk, 1, &mut |node| met.push(node.path.to_owned())));
+    }
     ["/a/y", "/a/x", "/a"].iter().for_each(|path| delete(&mut live, path));
     ["/b", "/b/p", "/b/q"].iter().for_each(|path| make(&mut live, 0, path, PLAIN));
     met.clear();
     while live.tree.walk(&mut walk, 6, &mut |node| met.push(node.path.to_owned())) {}
+    // Those of the system stand where nodes with more data do.
+    met.retain(|path| !path.starts_with("/zookeeper"));
     assert_eq!(met, ["/b/q"]);
 }
 

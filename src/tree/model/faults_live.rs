@@ -10,6 +10,7 @@ use super::step::{Op, Step};
 use crate::base::{Code, Zxid};
 use crate::format::{Acl, AclBuf, AclList, CreateKind, Perms};
 use crate::tree::data_tree::ROOT;
+use crate::tree::digest::Content;
 use crate::tree::{DataTree, Outcome, Owner, StoredStat, Walk};
 
 const PLAIN: CreateKind = CreateKind::Plain { ephemeral: false };
@@ -281,7 +282,9 @@ fn lg_03_a_chain_as_deep_as_a_path_can_be_is_deleted_on_a_small_stack() {
     for _ in 0..40_000 {
         path.push_str("/d");
         let stat = StoredStat::default();
-        parent = tree.plant_under(parent, b"d", &path, None, AclList::EMPTY, &stat).expect("few");
+        parent = tree
+            .plant_under(parent, b"d", &path, Content::of(&path, None), AclList::EMPTY, &stat)
+            .expect("few");
     }
     assert_eq!(tree.descendants("/d", None).count(), 39_999);
     let op = Op::Delete { path: "/d".to_owned() };

@@ -6,23 +6,20 @@ const REGION_BYTES: usize = 32 << 20;
 /// a small tree is not to pay for them.
 const HUGE_FROM: usize = 2 << 20;
 
+/// The memory grows by this much.
+pub(crate) const PIECE_BYTES: usize = 32 << 10;
+const REGION_PIECES: usize = REGION_BYTES / PIECE_BYTES;
+
 /// Memory that only grows, in equal pieces that can be found by their number.
 ///
 /// Beside the allocator's for one reason: it can ask for huge pages.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Arena {
-    piece_bytes: usize,
-    pieces_per_region: usize,
     regions: Vec<MmapMut>,
     pieces: usize,
 }
 
 impl Arena {
-    /// Memory in pieces of `piece_bytes`.
-    pub(crate) fn new(piece_bytes: usize) -> Arena {
-        Arena { piece_bytes, pieces_per_region: REGION_BYTES / piece_bytes, regions: Vec::new(), pieces: 0 }
-    }
-
     /// Adds a piece of zeros and tells its number.
     ///
     /// # Panics
@@ -30,13 +27,13 @@ impl Arena {
     pub(crate) fn add(&mut self) -> usize {
         let number = self.pieces;
         self.pieces += 1;
-        if number / self.pieces_per_region == self.regions.len() {
+        if number / REGION_PIECES == self.regions.len() {
             let region = MmapMut::map_anon(REGION_BYTES).expect("there is memory");
             self.regions.push(region);
             if self.regions.len() > 1 {
                 self.ask_for_huge_pages();
             }
-        } else if self.pieces * self.piece_bytes >= HUGE_FROM && number * self.piece_bytes < HUGE_FROM {
+        } else if self.pieces * PIECE_BYTES == HUGE_FROM {
             self.ask_for_huge_pages();
         }
         number
@@ -51,19 +48,22 @@ impl Arena {
     }
 
     /// The bytes of a piece.
-    pub(crate) fn piece(&self, number: usize) -> &[u8] {
-        let at = number % self.pieces_per_region * self.piece_bytes;
-        &self.regions[number / self.pieces_per_region][at..at + self.piece_bytes]
+    pub(crate) fn piece_mut(&mut self, number: usize) -> &mut [u8] {
+        &mut self.at_mut(number * PIECE_BYTES)[..PIECE_BYTES]
     }
 
-    pub(crate) fn piece_mut(&mut self, number: usize) -> &mut [u8] {
-        let at = number % self.pieces_per_region * self.piece_bytes;
-        &mut self.regions[number / self.pieces_per_region][at..at + self.piece_bytes]
+    /// The bytes from one on, counted over all pieces: those of its piece, and some behind it.
+    pub(crate) fn at(&self, byte: usize) -> &[u8] {
+        &self.regions[byte / REGION_BYTES][byte % REGION_BYTES..]
+    }
+
+    pub(crate) fn at_mut(&mut self, byte: usize) -> &mut [u8] {
+        &mut self.regions[byte / REGION_BYTES][byte % REGION_BYTES..]
     }
 
     /// How much is in use.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.pieces * self.piece_bytes) as u64
+        (self.pieces * PIECE_BYTES) as u64
     }
 }
 
@@ -73,13 +73,16 @@ mod tests {
 
     #[test]
     fn pieces_keep_what_is_written_to_them() {
-        let mut arena = Arena::new(16 * 1024);
+        let mut arena = Arena::default();
         for number in 0..5000 {
             assert_eq!(arena.add(), number);
-            assert!(arena.piece(number).iter().all(|b| *b == 0));
+            assert!(arena.at(number * PIECE_BYTES)[..PIECE_BYTES].iter().all(|b| *b == 0));
             arena.piece_mut(number).fill(number.to_le_bytes()[0]);
         }
-        assert!((0..5000).all(|n| arena.piece(n).iter().all(|b| *b == n.to_le_bytes()[0])));
-        assert_eq!(arena.bytes(), 5000 * 16 * 1024);
+        assert!(
+            (0..5000)
+                .all(|n| arena.at(n * PIECE_BYTES)[..PIECE_BYTES].iter().all(|b| *b == n.to_le_bytes()[0]))
+        );
+        assert_eq!(arena.bytes(), 5000 * PIECE_BYTES as u64);
     }
 }

@@ -1,14 +1,15 @@
-use std::cmp::Ordering;
-
 use super::NodeId;
+use crate::io::prefetch;
 
 /// A chunk with this many children is split.
-const CHUNK_MAX: usize = 512;
+const CHUNK_MAX: usize = 256;
+/// So many numbers are in a cache line.
+const LINE_IDS: usize = 16;
 /// A chunk's room grows by this many, so that little of it is unused.
 const GROWTH: usize = 32;
 
-/// The children of a parent in the order of their names: chunks of numbers, each with a few bytes of each name
-/// beside it, so that looking for a place touches few nodes.
+/// The children of a parent: chunks of numbers, one behind the other in the order of names. Inside of a chunk they are
+/// in no order, so that to add one touches a single cache line; who reads sorts.
 ///
 /// Names are compared as bytes. Methods take a function that tells a child's name.
 #[derive(Debug, Default)]
@@ -17,109 +18,75 @@ pub(crate) struct Children {
     count: u32,
 }
 
-/// So much of what all names of a chunk share is kept with it.
-const PREFIX_MAX: usize = 23;
-
 #[derive(Debug)]
 struct Chunk {
-    /// What all names of the chunk have in common at their start, up to `PREFIX_MAX` bytes.
-    prefix: [u8; PREFIX_MAX],
-    prefix_len: u8,
-    /// For each child the four bytes after the prefix.
-    keys: Vec<u32>,
+    /// No name of the chunk is before this one, and all of the next chunk's are behind them. The first one's is empty.
+    from: Box<[u8]>,
     ids: Vec<NodeId>,
+    /// They are in order.
+    sorted: bool,
 }
 
 impl Chunk {
-    fn new(id: NodeId, name: &[u8]) -> Chunk {
-        let mut chunk = Chunk { prefix: [0; PREFIX_MAX], prefix_len: 0, keys: Vec::new(), ids: vec![id] };
-        chunk.set_prefix(name);
-        chunk.keys.push(key_of(name, chunk.prefix().len()));
-        chunk
+    fn new(from: &[u8], id: NodeId) -> Chunk {
+        let mut ids = Vec::with_capacity(4);
+        ids.push(id);
+        Chunk { from: from.into(), ids, sorted: true }
     }
 
-    fn prefix(&self) -> &[u8] {
-        &self.prefix[..self.prefix_len.into()]
-    }
-
-    fn set_prefix(&mut self, shared: &[u8]) {
-        let len = shared.len().min(PREFIX_MAX);
-        self.prefix[..len].copy_from_slice(&shared[..len]);
-        self.prefix_len = u8::try_from(len).expect("at most PREFIX_MAX");
-    }
-
-    /// Compares the name of the child at `at` with `name`, if need be by asking for it.
-    fn compare<'n>(&self, at: usize, name: &[u8], name_of: &impl Fn(NodeId) -> &'n [u8]) -> Ordering {
-        let prefix = self.prefix();
-        let shared = &name[..name.len().min(prefix.len())];
-        prefix
-            .cmp(shared)
-            .then_with(|| self.keys[at].cmp(&key_of(name, prefix.len())))
-            .then_with(|| name_of(self.ids[at]).cmp(name))
-    }
-
-    /// Where `name` stands or belongs; `Ok` if it stands there.
-    fn search<'n>(&self, name: &[u8], name_of: &impl Fn(NodeId) -> &'n [u8]) -> Result<usize, usize> {
-        let prefix = self.prefix();
-        match prefix.cmp(&name[..name.len().min(prefix.len())]) {
-            Ordering::Equal => {}
-            // Before or behind them all.
-            Ordering::Greater => return Err(0),
-            Ordering::Less => return Err(self.ids.len()),
-        }
-        let key = key_of(name, prefix.len());
-        let from = self.keys.partition_point(|k| *k < key);
-        let to = from + self.keys[from..].iter().take_while(|k| **k == key).count();
-        let found = self.ids[from..to].binary_search_by(|id| name_of(*id).cmp(name));
-        found.map(|at| from + at).map_err(|at| from + at)
-    }
-
-    fn insert<'n>(&mut self, at: usize, id: NodeId, name: &[u8], name_of: &impl Fn(NodeId) -> &'n [u8]) {
+    fn push(&mut self, id: NodeId) {
         if self.ids.len() == self.ids.capacity() {
             self.ids.reserve_exact(GROWTH);
-            self.keys.reserve_exact(GROWTH);
         }
-        let shared = common_len(name, self.prefix());
-        self.ids.insert(at, id);
-        if shared < self.prefix().len() {
-            self.prefix_len = u8::try_from(shared).expect("less than before");
-            self.keys.clear();
-            // The new one cannot be asked yet.
-            let key = |other: &NodeId| {
-                if *other == id { key_of(name, shared) } else { key_of(name_of(*other), shared) }
-            };
-            self.keys.extend(self.ids.iter().map(key));
-        } else {
-            self.keys.insert(at, key_of(name, shared));
+        self.ids.push(id);
+    }
+
+    /// The children in the order of their names.
+    fn in_order<'n>(&self, name_of: &impl Fn(NodeId) -> &'n [u8]) -> Vec<NodeId> {
+        let mut named: Vec<(&[u8], NodeId)> = self.ids.iter().map(|id| (name_of(*id), *id)).collect();
+        named.sort_unstable();
+        named.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// The same, those behind `after` only.
+    fn iter<'c, 'n>(&'c self, after: Option<&[u8]>, name_of: &impl Fn(NodeId) -> &'n [u8]) -> InOrder<'c> {
+        let sorted = if self.sorted { None } else { Some(self.in_order(name_of)) };
+        let ids = sorted.as_deref().unwrap_or(&self.ids);
+        let from = after.map_or(0, |after| ids.partition_point(|id| name_of(*id) <= after));
+        match sorted {
+            Some(sorted) => InOrder::Sorted(sorted.into_iter().skip(from)),
+            None => InOrder::AsTheyAre(self.ids[from..].iter()),
         }
     }
 
-    fn remove(&mut self, at: usize) {
-        self.ids.remove(at);
-        self.keys.remove(at);
-    }
-
-    /// Takes the names anew: they may share more.
-    fn rebuild<'n>(&mut self, name_of: &impl Fn(NodeId) -> &'n [u8]) {
-        if let (Some(first), Some(last)) = (self.ids.first(), self.ids.last()) {
-            let first = name_of(*first);
-            self.set_prefix(&first[..common_len(first, name_of(*last))]);
-        }
-        let prefix_len = self.prefix().len();
-        self.keys.clear();
-        self.keys.reserve_exact(self.ids.capacity());
-        self.keys.extend(self.ids.iter().map(|id| key_of(name_of(*id), prefix_len)));
-    }
-
+    /// Its upper half, as a chunk of its own.
     fn split<'n>(&mut self, name_of: &impl Fn(NodeId) -> &'n [u8]) -> Chunk {
-        let mut ids = Vec::with_capacity(CHUNK_MAX / 2 + GROWTH);
-        ids.extend(self.ids.drain(CHUNK_MAX / 2..));
-        let mut upper = Chunk { prefix: [0; PREFIX_MAX], prefix_len: 0, keys: Vec::new(), ids };
-        upper.rebuild(name_of);
-        self.ids.shrink_to(CHUNK_MAX / 2 + GROWTH);
-        self.keys = Vec::new();
-        self.rebuild(name_of);
-        upper
+        let ids = self.in_order(name_of);
+        let (lower, upper) = ids.split_at(CHUNK_MAX / 2);
+        let with_room = |half: &[NodeId]| {
+            let mut ids = Vec::with_capacity(half.len() + GROWTH);
+            ids.extend_from_slice(half);
+            ids
+        };
+        (self.ids, self.sorted) = (with_room(lower), true);
+        Chunk { from: name_of(upper[0]).into(), ids: with_room(upper), sorted: true }
+    }
+}
+
+/// The children of a chunk, one after the other.
+enum InOrder<'c> {
+    AsTheyAre(std::slice::Iter<'c, NodeId>),
+    Sorted(std::iter::Skip<std::vec::IntoIter<NodeId>>),
+}
+
+impl Iterator for InOrder<'_> {
+    type Item = NodeId;
+
+    fn next(&mut self) -> Option<NodeId> {
+        match self {
+            InOrder::AsTheyAre(ids) => ids.next().copied(),
+            InOrder::Sorted(ids) => ids.next(),
+        }
     }
 }
 
@@ -130,68 +97,79 @@ impl Children {
     }
 
     /// The chunk in which `name` stands or belongs.
-    fn chunk_of<'n>(&self, name: &[u8], name_of: &impl Fn(NodeId) -> &'n [u8]) -> usize {
+    fn chunk_of(&self, name: &[u8]) -> usize {
         // The first one takes what is before all of them.
-        self.chunks[1..].partition_point(|chunk| chunk.compare(0, name, name_of).is_le())
+        self.chunks.partition_point(|chunk| *chunk.from <= *name).saturating_sub(1)
+    }
+
+    /// Has the memory fetched that adding a child of that name touches, or all that removing it does.
+    pub(crate) fn prefetch(&self, name: &[u8], all: bool) {
+        let Some(chunk) = self.chunks.get(self.chunk_of(name)) else { return };
+        chunk.ids.last().into_iter().for_each(prefetch);
+        if all {
+            chunk.ids.iter().step_by(LINE_IDS).for_each(prefetch);
+        }
     }
 
     /// Adds a child that is not there yet.
     pub(crate) fn insert<'n>(&mut self, id: NodeId, name: &[u8], name_of: &impl Fn(NodeId) -> &'n [u8]) {
         self.count += 1;
-        if let Some(last) = self.chunks.last_mut() {
-            let behind_all = last.compare(last.ids.len() - 1, name, name_of).is_lt();
-            if behind_all && last.ids.len() < CHUNK_MAX {
-                return last.insert(last.ids.len(), id, name, name_of);
+        let mut at = self.chunk_of(name);
+        let is_last = at + 1 == self.chunks.len();
+        let Some(chunk) = self.chunks.get_mut(at) else {
+            self.chunks.push(Chunk::new(b"", id));
+            return;
+        };
+        let in_order = chunk.sorted && chunk.ids.last().is_none_or(|last| name_of(*last) < name);
+        if chunk.ids.len() >= CHUNK_MAX {
+            if in_order && is_last {
+                // Names that come in order fill one chunk after the other.
+                self.chunks.push(Chunk::new(name, id));
+                return;
             }
-            if !behind_all {
-                return self.insert_inside(id, name, name_of);
-            }
-        }
-        // Names that come in order fill one chunk after the other.
-        self.chunks.push(Chunk::new(id, name));
-    }
-
-    fn insert_inside<'n>(&mut self, id: NodeId, name: &[u8], name_of: &impl Fn(NodeId) -> &'n [u8]) {
-        let mut at = self.chunk_of(name, name_of);
-        if self.chunks[at].ids.len() >= CHUNK_MAX {
-            let upper = self.chunks[at].split(name_of);
-            let is_upper = upper.compare(0, name, name_of).is_le();
+            let upper = chunk.split(name_of);
+            let is_upper = *upper.from <= *name;
             self.chunks.insert(at + 1, upper);
             at += usize::from(is_upper);
+            let chunk = &mut self.chunks[at];
+            chunk.sorted = chunk.ids.last().is_none_or(|last| name_of(*last) < name);
+            chunk.push(id);
+            return;
         }
-        let chunk = &mut self.chunks[at];
-        let (Ok(place) | Err(place)) = chunk.search(name, name_of);
-        chunk.insert(place, id, name, name_of);
+        chunk.sorted = in_order;
+        chunk.push(id);
     }
 
     /// Removes a child.
-    pub(crate) fn remove<'n>(&mut self, name: &[u8], name_of: &impl Fn(NodeId) -> &'n [u8]) {
-        if self.chunks.is_empty() {
-            return;
-        }
-        let at = self.chunk_of(name, name_of);
-        let Ok(place) = self.chunks[at].search(name, name_of) else { return };
-        self.chunks[at].remove(place);
+    pub(crate) fn remove(&mut self, id: NodeId, name: &[u8]) {
+        let at = self.chunk_of(name);
+        let Some(chunk) = self.chunks.get_mut(at) else { return };
+        // Piece by piece, which is compared several at once.
+        let Some(piece) = chunk.ids.chunks(GROWTH).position(|ids| ids.contains(&id)) else { return };
+        let within = chunk.ids[piece * GROWTH..].iter().position(|other| *other == id).expect("it is there");
+        // Not the last one into its place: what is in order stays so.
+        chunk.ids.remove(piece * GROWTH + within);
         self.count -= 1;
-        let len = self.chunks[at].ids.len();
+        let len = chunk.ids.len();
         if len == 0 {
             self.chunks.remove(at);
+            if let Some(first) = self.chunks.first_mut() {
+                first.from = Box::default();
+            } else {
+                self.chunks = Vec::new();
+            }
         } else if len < CHUNK_MAX / 8 {
-            self.join(at, name_of);
-        }
-        if self.chunks.is_empty() {
-            self.chunks = Vec::new();
+            self.join(at);
         }
     }
 
     /// Joins a chunk that has become small with the one behind it, if both are.
-    fn join<'n>(&mut self, at: usize, name_of: &impl Fn(NodeId) -> &'n [u8]) {
-        let small = |chunk: &Chunk| chunk.ids.len() < CHUNK_MAX / 4;
-        if self.chunks.get(at + 1).is_some_and(small) {
+    fn join(&mut self, at: usize) {
+        if self.chunks.get(at + 1).is_some_and(|chunk| chunk.ids.len() < CHUNK_MAX / 4) {
             let behind = self.chunks.remove(at + 1);
             let chunk = &mut self.chunks[at];
+            chunk.sorted &= behind.sorted;
             chunk.ids.extend(behind.ids);
-            chunk.rebuild(name_of);
         }
     }
 
@@ -199,35 +177,13 @@ impl Children {
     pub(crate) fn iter<'c, 'n, F: Fn(NodeId) -> &'n [u8]>(
         &'c self,
         after: Option<&[u8]>,
-        name_of: &F,
+        name_of: F,
     ) -> impl Iterator<Item = NodeId> + use<'c, 'n, F> {
-        let (chunk, place) = match after.filter(|_| !self.chunks.is_empty()) {
-            None => (0, 0),
-            Some(name) => {
-                let at = self.chunk_of(name, name_of);
-                (at, self.chunks[at].search(name, name_of).map_or_else(|place| place, |place| place + 1))
-            }
-        };
-        let first = self.chunks.get(chunk).map_or(&[][..], |c| &c.ids[place..]);
-        let others = self.chunks.iter().skip(chunk + 1).flat_map(|c| c.ids.iter());
-        first.iter().chain(others).copied()
+        let first = after.map_or(0, |after| self.chunk_of(after));
+        let mut chunks = self.chunks.iter().skip(first);
+        let begin = chunks.next().map(|chunk| chunk.iter(after, &name_of));
+        begin.into_iter().flatten().chain(chunks.flat_map(move |chunk| chunk.iter(None, &name_of)))
     }
-}
-
-/// Four bytes of a name, as a number that is in order as they are. A name that ends is before one that goes on
-/// with zeros, but equal by its number; such names are compared whole.
-fn key_of(name: &[u8], from: usize) -> u32 {
-    let rest = name.get(from..).unwrap_or(&[]);
-    if let Some(bytes) = rest.first_chunk::<4>() {
-        return u32::from_be_bytes(*bytes);
-    }
-    let mut bytes = [0; 4];
-    bytes[..rest.len()].copy_from_slice(rest);
-    u32::from_be_bytes(bytes)
-}
-
-fn common_len(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]
@@ -250,8 +206,8 @@ mod tests {
 
         fn toggle(&mut self, name: Vec<u8>) {
             let names = &mut self.names;
-            if self.there.remove(&name).is_some() {
-                self.children.remove(&name, &|id| &names[id as usize]);
+            if let Some(id) = self.there.remove(&name) {
+                self.children.remove(id, &name);
             } else {
                 let id = NodeId::try_from(names.len()).unwrap();
                 names.push(name.clone());
@@ -263,9 +219,9 @@ mod tests {
         fn check(&self) {
             let name_of = |id: NodeId| &self.names[id as usize][..];
             assert_eq!(self.children.len() as usize, self.there.len());
-            assert!(self.children.iter(None, &name_of).eq(self.there.values().copied()));
+            assert!(self.children.iter(None, name_of).eq(self.there.values().copied()));
             for chunk in &self.children.chunks {
-                assert_eq!(chunk.ids.len(), chunk.keys.len());
+                assert!(!chunk.sorted || chunk.ids.is_sorted_by_key(|id| name_of(*id)));
                 assert!(!chunk.ids.is_empty() && chunk.ids.len() <= CHUNK_MAX);
             }
         }
@@ -274,7 +230,7 @@ mod tests {
             let name_of = |id: NodeId| &self.names[id as usize][..];
             let range = (std::ops::Bound::Excluded(after.to_vec()), std::ops::Bound::Unbounded);
             let wanted = self.there.range(range).map(|(_, id)| *id);
-            assert!(self.children.iter(Some(after), &name_of).eq(wanted), "after {after:?}");
+            assert!(self.children.iter(Some(after), name_of).eq(wanted), "after {after:?}");
         }
     }
 

@@ -1,16 +1,17 @@
-//! Where nodes live: fixed-size records, the bytes of names and data, an index by parent and name, and for each
-//! parent its children in the order of their names. Decision 0005 has what each costs.
+//! Where nodes live: a record with name and data in one place, an index by parent and name, and for each parent its
+//! children. Decision 0005 has what each costs.
 
 mod arena;
-mod blobs;
+mod bucket;
 mod children;
 mod index;
+mod large;
 mod node;
 mod nodes;
+mod slab;
 
-pub use blobs::Data;
-pub(super) use blobs::{BlobId, Blobs};
 pub(super) use children::Children;
 pub(super) use index::Index;
+pub use large::Data;
 pub(super) use node::{Node, NodeId, Packed};
 pub(super) use nodes::Nodes;

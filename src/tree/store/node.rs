@@ -1,6 +1,5 @@
 use bytemuck::{Pod, Zeroable};
 
-use super::BlobId;
 use crate::base::Zxid;
 
 /// A node's place in the store. Stays the same as long as the node lives, and is then used again.
@@ -30,7 +29,7 @@ impl Packed {
     }
 }
 
-/// What every node has. What few nodes have stands in side tables, which a flag tells to look into.
+/// What every node has; its name and data follow in memory. What few nodes have stands in side tables, which a flag tells to look into.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Node {
@@ -43,12 +42,16 @@ pub(crate) struct Node {
     /// CRC-32 of the path and the data: the part of the node's digest that changes only with the data.
     pub(crate) content_crc: u32,
     pub(crate) parent: NodeId,
-    /// Name and data: where in the store of bytes.
-    pub(crate) blob: u32,
+    /// [`Node::NULL`], [`Node::LARGE`], or the length of the data.
+    pub(crate) data_len: u16,
     /// Which ACL list; [`Node::ACL_APART`] if its number stands out of line.
     pub(crate) acl: u16,
-    pub(crate) blob_class: u8,
+    /// The length of the name, if it stands here.
+    pub(crate) name_len: u8,
+    /// The length of the whole record in units of the slab.
+    pub(crate) units: u8,
     pub(crate) flags: u8,
+    pub(crate) unused: u8,
 }
 
 impl Node {
@@ -58,6 +61,14 @@ impl Node {
     pub(crate) const RARE: u8 = 2;
     /// It has, or had, children: cversion and pzxid stand in the table of parents.
     pub(crate) const PARENT: u8 = 4;
+    /// Where the data would begin stands a number that tells where they are.
+    pub(crate) const DATA_APART: u8 = 8;
+    /// The same for the name.
+    pub(crate) const NAME_APART: u8 = 16;
+    /// A length of data that says that there is none.
+    pub(crate) const NULL: u16 = u16::MAX;
+    /// A length of data that says that they are an allocation of their own.
+    pub(crate) const LARGE: u16 = u16::MAX - 1;
     /// The ACL's number is too large for the field.
     pub(crate) const ACL_APART: u16 = u16::MAX;
 
@@ -83,14 +94,6 @@ impl Node {
 
     pub(crate) fn set(&mut self, flag: u8, on: bool) {
         self.flags = if on { self.flags | flag } else { self.flags & !flag };
-    }
-
-    pub(crate) fn blob_id(&self) -> BlobId {
-        BlobId { class: self.blob_class, slot: self.blob }
-    }
-
-    pub(crate) fn set_blob(&mut self, id: BlobId) {
-        (self.blob_class, self.blob) = (id.class, id.slot);
     }
 }
 

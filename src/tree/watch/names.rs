@@ -45,9 +45,7 @@ impl<N: Name> Names<N> {
     pub(super) fn insert(&mut self, name: N) -> u32 {
         let hash = self.index.hash(0, name.bytes().as_ref());
         let number = self.slab.insert(Named { name, ring: Ring::default() });
-        let slab = &self.slab;
-        let hash_of = |index: &Index, number| index.hash(0, slab.at(number).name.bytes().as_ref());
-        self.index.insert(hash, number, hash_of);
+        self.index.insert(hash, number);
         number
     }
 

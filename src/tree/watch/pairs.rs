@@ -117,9 +117,7 @@ impl Pairs {
             .find(&watcher.to_le_bytes())
             .unwrap_or_else(|| self.watchers.insert(Watcher { id: watcher, ..Watcher::default() }));
         let number = self.slab.insert(Pair { modes_and_path: path, watcher, ..Pair::default() });
-        let slab = &self.slab;
-        let hash_of = |index: &Index, number| hash(index, slab.at(number).path(), slab.at(number).watcher);
-        self.index.insert(hash(&self.index, path, watcher), number, hash_of);
+        self.index.insert(hash(&self.index, path, watcher), number);
         link(&mut self.slab, OF_PATH, &mut self.paths.at_mut(path).ring, number);
         link(&mut self.slab, OF_WATCHER, &mut self.watchers.at_mut(watcher).ring, number);
         number

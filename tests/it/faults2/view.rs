@@ -64,6 +64,42 @@ fn lk_01_views_beside_a_busy_writer_never_see_damage() {
     });
 }
 
+/// A dry run takes no lock, so it may meet a log in use: it must not call it damaged, whatever moves or goes.
+#[test]
+fn lk_01_dry_runs_beside_a_busy_writer_never_see_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, _) = small().open(dir.path()).unwrap();
+    let log = in_epoch_1(log);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 1..=600 {
+                put_range(&log, [n]);
+                if n % 50 == 0 {
+                    log.purge(t(n - 30), &arborlog::Retention::new()).unwrap();
+                }
+            }
+            done.store(true, Ordering::Release);
+        });
+        let (mut told, mut runs) = (0, 0);
+        while !done.load(Ordering::Acquire) || told < 3 {
+            runs += 1;
+            match arborlog::salvage(dir.path(), &arborlog::SalvageOptions::new()) {
+                Ok(report) => {
+                    assert!(!report.is_needed(), "run {runs}: {report:?}");
+                    told += 1;
+                }
+                Err(error) => assert_eq!(error.code(), "busy", "run {runs}: {error}"),
+            }
+            let to = log.durable_zxid();
+            match arborlog::truncate_dir(dir.path(), to, arborlog::Execution::DryRun) {
+                Ok(_) => told += 1,
+                Err(error) => assert!(["busy", "not_in_log"].contains(&error.code()), "run {runs}: {error}"),
+            }
+        }
+    });
+}
+
 /// What was purged since is no damage; what is missing without a word of the manifest is.
 #[test]
 fn pu_07_a_view_of_what_was_purged_since_says_so() {

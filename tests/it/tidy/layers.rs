@@ -9,7 +9,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("format", &["base"]),
     ("io", &["base"]),
     ("log", &["base", "format", "io"]),
-    ("tree", &["base", "format"]),
+    ("tree", &["base", "format", "io"]),
     ("snapshot", &["base", "format", "io", "tree"]),
     ("engine", &["base", "format", "io", "log", "tree", "snapshot"]),
     ("zookeeper", &["base", "format", "io", "log", "tree", "snapshot", "engine"]),

@@ -131,6 +131,24 @@ fn names_that_refuse_the_log_are_told_and_the_rest_is_still_shown() {
     }
 }
 
+/// Opening would fail at them.
+#[test]
+fn a_lock_or_a_manifest_that_is_no_file_is_not_sound() {
+    for name in ["LOCK", "log.manifest.tmp"] {
+        let dir = closed(30);
+        let path = dir.path().join(name);
+        if path.exists() {
+            fs::remove_file(&path).unwrap();
+        }
+        fs::create_dir(&path).unwrap();
+        assert!(crate::sample::options().open(dir.path()).is_err(), "{name}");
+        let verified = tool("verify --json DIR", dir.path()).exits(1).json();
+        assert_eq!(verified[0]["verdict"]["error"]["code"], "not_a_file");
+        assert_eq!(verified[0]["take_away"][0], name);
+        assert_eq!(tool("dump DIR", dir.path()).exits(0).out.lines().count(), 30);
+    }
+}
+
 #[test]
 fn files_where_no_segment_belongs_are_told() {
     let (dir, other) = (closed(60), closed(60));

@@ -140,3 +140,12 @@ fn damage_before_a_closed_pipe_is_told_by_the_exit_code() {
         assert_eq!(child.wait().unwrap().code(), Some(1), "{verb}");
     }
 }
+
+#[test]
+fn a_file_that_is_not_there_is_no_damage() {
+    let dir = closed(30);
+    for json in ["", " --json"] {
+        let run = tool(&format!("dump DIR --file 00000000000000ff.seg{json}"), dir.path()).exits(3);
+        assert!(format!("{run:?}").contains("no_such_file"), "{run:?}");
+    }
+}

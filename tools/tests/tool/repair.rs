@@ -187,7 +187,9 @@ fn salvage_without_a_manifest_asks_for_the_numbering_where_it_is_open() {
     log.close().unwrap();
     fs::remove_file(dir.path().join("log.manifest")).unwrap();
     let run = tool("salvage DIR --json", dir.path()).exits(2);
-    assert_eq!(run.json()[0]["error"]["code"], "salvage_numbering");
+    let asked = run.json();
+    assert_eq!(asked[0]["error"]["code"], "salvage_numbering");
+    assert!(asked[0].to_string().contains("zxid for a log"), "{asked:?}");
     tool("salvage DIR --numbering index --epoch 7 --yes", dir.path()).exits(0);
     let (log, _) = options().numbering(arborlog::Numbering::Index).open(dir.path()).unwrap();
     assert_eq!((log.epoch().get(), log.durable_zxid().get()), (7, 1));
