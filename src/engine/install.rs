@@ -21,12 +21,11 @@ impl Engine {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) of the disk or of `out`; why there is no snapshot.
     pub fn send_snapshot(&self, out: &mut dyn Write) -> Result<SnapshotInfo> {
         let shared = self.shared();
-        let file = match shared.store.open_newest()? {
-            Some(file) => file,
-            None => {
-                let info = take_snapshot(shared)?;
-                shared.store.open_file(info.end)?
-            }
+        let file = if let Some(file) = shared.store.open_newest()? {
+            file
+        } else {
+            let info = take_snapshot(shared)?;
+            shared.store.open_file(info.end)?
         };
         file.copy_to(out)?;
         Ok(file.info)

@@ -83,6 +83,7 @@ fn ls_09_a_follower_with_another_history_becomes_as_its_leader_and_goes_on() {
     // What is purged here is not in the log: peers get a snapshot from here on.
     assert_eq!(engine.changes(Zxid::from_parts(2, 31), "").unwrap_err().kind(), ErrorKind::NotInLog);
     let mut feed = leader.changes(end, "").unwrap();
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method alone is of one lifetime")]
     while let Some(txn) = feed.next_txn(|txn| txn.to_buf()).unwrap() {
         engine.append(EPOCH, &TxnBuf::as_txn(&txn)).unwrap().wait().unwrap();
     }

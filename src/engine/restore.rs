@@ -147,6 +147,9 @@ pub fn restore(
     })
 }
 
+/// A tree, the snapshot that it comes from, and newer ones that could not be used.
+type Base = (DataTree, Option<SnapshotInfo>, Vec<(Zxid, Error)>);
+
 /// An engine's directory, to be read only.
 struct Source {
     manifest: EngineManifest,
@@ -195,7 +198,7 @@ impl Source {
     }
 
     /// The newest snapshot that is whole, not after the target, and reached by the log.
-    fn base(&self, target: Zxid) -> Result<(DataTree, Option<SnapshotInfo>, Vec<(Zxid, Error)>)> {
+    fn base(&self, target: Zxid) -> Result<Base> {
         let entries = self.snapshots.list().map_err(|e| Error::io("list the snapshots' directory", e))?;
         let mut ends: Vec<Zxid> = entries
             .iter()

@@ -45,6 +45,7 @@ fn every_state_of_the_past_is_there_again() {
         let target = if n % 3 == 0 { RestoreTarget::Zxid(*zxid) } else { by_time };
         let dest = tempfile::tempdir().unwrap();
         let what = RestoreOptions::new().target(target);
+        let sessions = usize::try_from(n).unwrap().min(3);
         // The log was purged up to the first snapshot.
         let report = match restore(dir.path(), dest.path(), &options(), &what) {
             Ok(report) => report,
@@ -58,7 +59,7 @@ fn every_state_of_the_past_is_there_again() {
         let (restored, opened) = options().open(dest.path()).unwrap();
         assert_eq!((opened.last_zxid, opened.digest, opened.replayed), (*zxid, *digest, 0));
         assert_eq!(restored.accepted_epoch(), Epoch::new(8), "promises are kept");
-        assert_eq!(restored.tree().sessions().len(), 3.min(n.unsigned_abs() as usize));
+        assert_eq!(restored.tree().sessions().len(), sessions);
         let request = Request::Delete { path: "/node-4", version: -1 };
         assert!(
             n < 4 || restored.submit(&request, &Caller::default()).unwrap().wait().unwrap().code().is_ok()

@@ -21,7 +21,8 @@ impl Received {
         store.begin_writing()?;
         // No walk begins there, so nobody else has the name.
         let name = snapshot_temp_name(Zxid::MAX);
-        let temp = Temp { store: store.clone(), name: Some(name.clone()) };
+        let temp = Temp { store, name: Some(name.clone()) };
+        let store = &temp.store;
         let wrap = |e| Error::io("receive a snapshot", e).in_file(&name);
         match store.disk.remove(&name) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(wrap(e)),

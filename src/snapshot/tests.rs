@@ -133,7 +133,8 @@ fn large_and_many_nodes_fill_many_blocks() {
     let (store, tree) = (open(&disk), SharedTree::new(live));
     let end = publish(&store, &tree, &[]).expect("a disk without faults");
     let file = store.open_file(end).expect("published");
-    assert!(file.blocks.len() >= 6, "{}", file.blocks.len());
+    // Large nodes stand together in the store, so that several may be met in one stride.
+    assert!(file.blocks.len() >= 4, "{}", file.blocks.len());
     assert_eq!(content(&loaded(&store, end).expect("whole")), content(&tree.read()));
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 /// Words with an underscore that are no codes: keys of the manifest, names of options, words of the verdict.
 const NOT_CODES: &[&str] = &[
+    "accepted_epoch",
     "block_bytes",
     "database_id",
     "durable_zxid",
@@ -16,6 +17,7 @@ const NOT_CODES: &[&str] = &[
     "record_bytes_max",
     "segment_bytes",
     "slow_sync",
+    "snap_count",
     "stuck_after",
 ];
 
@@ -42,6 +44,11 @@ fn codes(text: &str) -> BTreeSet<String> {
     found
 }
 
+fn is_test(path: &Path) -> bool {
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    ["tests", "simulation"].contains(&name) || name.ends_with("_tests")
+}
+
 /// The codes of every file that makes errors.
 fn all_codes(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -52,7 +59,7 @@ fn all_codes(folder: &Path, found: &mut BTreeSet<String>) {
             if path.file_name().is_none_or(|name| !other.iter().any(|other| name == *other)) {
                 all_codes(&path, found);
             }
-        } else if path.ends_with("base/planted.rs") || path.ends_with("tests.rs") {
+        } else if path.ends_with("base/planted.rs") || is_test(&path) {
             // Bugs and tests are named by such words as well.
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.extend(codes(&fs::read_to_string(&path).unwrap()));

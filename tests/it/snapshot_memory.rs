@@ -25,8 +25,8 @@ fn a_long_path_and_a_long_acl_are_kept_once_for_all_who_wait_there() {
             let stat = StoredStat::default();
             loader.node(&WalkedNode { path: &path, data: None, acl: acl.as_list(), stat });
         }
-        let loaded = loader.finish(Zxid::new(1));
-        (loaded.orphans, loaded.tree.len())
+        let done = loader.finish(Zxid::new(1));
+        (done.orphans, done.tree.len())
     });
     // Those that servers keep are in every tree.
     assert_eq!((orphans, len), (NODES.into(), DataTree::new().len()));

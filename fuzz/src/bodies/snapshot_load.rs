@@ -35,9 +35,9 @@ pub fn snapshot_load(input: &[u8]) -> Outcome {
     assert!(peak <= most, "{peak} bytes of memory for {} bytes", bytes.len());
     let Ok((tree, info)) = loaded else { return Outcome::Refused };
     assert_eq!((tree.digest(), tree.last_zxid()), (info.digest, info.end));
-    let (mut loader, mut walk) = (DataTree::loader(), Walk::new());
-    while tree.walk(&mut walk, 64, &mut |node| loader.node(&node)) {}
-    let again = loader.finish(info.end);
+    let (mut copy, mut walk) = (DataTree::loader(), Walk::new());
+    while tree.walk(&mut walk, 64, &mut |node| copy.node(&node)) {}
+    let again = copy.finish(info.end);
     assert_eq!((again.orphans, again.tree.len(), again.tree.digest()), (0, tree.len(), info.digest));
     Outcome::Opened
 }
@@ -139,12 +139,8 @@ fn block(kind: u8, number: u64, at: u64, count: usize, body: &[u8]) -> Vec<u8> {
 /// The shortest entry of a node: under `parent`, or under that of the entry before it.
 pub fn node_entry(parent: Option<&str>, name: &str) -> Vec<u8> {
     let text = |out: &mut Vec<u8>, text: &str| {
-        let mut len = text.len();
-        while len >= 0x80 {
-            out.push((len & 0x7f) as u8 | 0x80);
-            len >>= 7;
-        }
-        out.push(len as u8);
+        // A length below 128 is one byte.
+        out.push(u8::try_from(text.len()).expect("a short text") & 0x7f);
         out.extend(text.as_bytes());
     };
     let mut out = vec![4 | u8::from(parent.is_none()), 0];
