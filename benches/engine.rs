@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arborlog::{
-    Acl, Caller, CreateRequest, Engine, EngineOptions, Epoch, Health, Log, LogOptions, Request, Ticket,
+    Acl, Caller, CreateRequest, Engine, EngineOptions, Epoch, Health, Log, LogOptions, Request, SnapshotTask,
+    Ticket,
 };
 use support::args::BenchArgs;
 use support::csv::Csv;
@@ -156,7 +157,7 @@ fn snapshot_beside_writers(dir: &Path, nodes: u64, measured: Duration, report: &
             let mut written = Vec::new();
             while !stop.load(Ordering::Acquire) {
                 let start = now();
-                let info = engine.snapshot().and_then(|task| task.join()).expect("a snapshot");
+                let info = engine.snapshot().and_then(SnapshotTask::join).expect("a snapshot");
                 written.push((info.nodes as f64 / start.elapsed().as_secs_f64(), info.file_bytes));
             }
             written
@@ -179,7 +180,7 @@ fn snapshot_beside_writers(dir: &Path, nodes: u64, measured: Duration, report: &
     // Alone: one request makes the state a new one.
     answered(set(&engine, &next, nodes));
     let start = now();
-    let info = engine.snapshot().and_then(|task| task.join()).expect("a snapshot");
+    let info = engine.snapshot().and_then(SnapshotTask::join).expect("a snapshot");
     report.row(&case, "snapshot_alone", info.nodes as f64 / start.elapsed().as_secs_f64(), "nodes/s");
     report.row(&case, "snapshot_bytes_per_node", info.file_bytes as f64 / info.nodes as f64, "B");
     assert!(matches!(engine.health(), Health::Fine | Health::Slow));

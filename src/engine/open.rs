@@ -131,7 +131,7 @@ fn open_manifest(
         let found = manifest.get().database_id;
         if asked.is_some_and(|asked| asked != found) {
             let why = format!("the directory belongs to database {found}");
-            return Err(Error::new(ErrorKind::WrongOwner, "wrong_database", why));
+            return Err(Error::new(ErrorKind::WrongOwner, "database_foreign", why));
         }
         return Ok((manifest, false));
     }

@@ -50,7 +50,7 @@ impl Engine {
     /// durable here.
     pub fn sync_plan(&self, peer: Zxid) -> SyncAnswer {
         let shared = self.shared();
-        // What cannot be pinned was purged just now: below, that is a snapshot.
+        // Without one, it is purged by now: then the plan is another.
         let pin = shared.log.pin(peer.max(shared.log.floor_zxid())).ok();
         let decision = decide(shared, peer);
         let needs_log = matches!(decision.plan, SyncPlan::Diff { .. } | SyncPlan::TruncateDiff { .. });

@@ -337,3 +337,38 @@ fn peers_are_planned_for_and_served() {
     set(&engine, "/a", b"more").unwrap();
     assert_eq!(feed.next_txn(|txn| txn.zxid).unwrap(), Some(Zxid::new(last.get() + 1)));
 }
+
+/// Bugs of the engine that are put in on purpose.
+#[cfg(feature = "planted-bugs")]
+const BUGS: &[&str] =
+    &["engine_manifest_unsynced", "install_before_durable", "no_leader_check", "truncate_keeps_snapshots"];
+
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn engine_bugs_are_found() {
+    let find = || (0..400).find(|seed| std::panic::catch_unwind(|| simulation::run(*seed)).is_err());
+    for bug in BUGS {
+        crate::plant(Some(bug));
+        let found = find();
+        crate::plant(None);
+        println!("planted: {bug}: seed {found:?}");
+        assert!(found.is_some(), "{bug} is not found");
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn hooks_of_engine_and_snapshots_are_listed() {
+    let mut hooks = std::collections::BTreeSet::new();
+    for layer in ["engine", "snapshot"] {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(layer);
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if !entry.ends_with("engine/tests.rs") {
+                let text = std::fs::read_to_string(entry).unwrap();
+                let names = text.split("crate::planted(\"").skip(1).filter_map(|t| t.split('"').next());
+                hooks.extend(names.map(str::to_owned));
+            }
+        }
+    }
+    assert_eq!(hooks, BUGS.iter().map(|bug| (*bug).to_owned()).collect());
+}

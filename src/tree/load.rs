@@ -111,7 +111,7 @@ impl TreeLoader {
         } else {
             // Only of more nodes than there are numbers one finds no place; the digest tells.
             let content = Content::of(node.path, node.data);
-            let _ = tree.plant_under(parent, name.as_bytes(), node.path, content, node.acl, &node.stat);
+            let _placed = tree.plant_under(parent, name.as_bytes(), node.path, content, node.acl, &node.stat);
         }
         true
     }
