@@ -65,7 +65,8 @@ pub use base::planted::plant;
 pub use base::{Code, Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
 pub use engine::{
     Answer, Applied, Caller, ChangeFeed, Commit, Engine, EngineOptions, EngineView, OpenReport,
-    SessionTracker, SnapshotTask, SyncAnswer, SyncDecision, SyncInput, SyncLog, SyncPlan, SyncReason, Ticket,
+    RestoreOptions, RestoreReport, RestoreTarget, SessionTracker, SnapshotTask, SyncAnswer, SyncDecision,
+    SyncInput, SyncLog, SyncPlan, SyncReason, Ticket, restore,
 };
 pub use format::{
     Acl, AclBuf, AclEntry, AclList, Create, CreateKind, DatabaseId, Numbering, Ops, Paths, Perms,

@@ -319,7 +319,7 @@ impl Engine {
     }
 
     /// Ends the thread and the pipeline.
-    fn stop(self) -> Result<EngineShared> {
+    pub(super) fn stop(self) -> Result<EngineShared> {
         let Engine { mut snapshotter, shared } = self;
         if shared.pipeline.commit() == Commit::WhenDurable {
             // What is logged will be durable, and is told so.

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::{Error, Result};
-use crate::io::{BackendChoice, Disk, ensure_dir, names_in, open_dir, remove_dir};
+use crate::io::{BackendChoice, Disk, ensure_dir, names_in, open_dir, open_dir_to_read, remove_dir};
 
 /// The directories of an engine: one at the top, and for each generation one for the log and one for the snapshots.
 ///
@@ -70,6 +70,19 @@ impl Directories {
         let root = open(data, backend)?;
         let log = log.unwrap_or(data).to_owned();
         Ok(Directories { data: data.to_owned(), log, backend, root })
+    }
+
+    /// The same, of an engine that is only read.
+    pub(crate) fn open_to_read(data: &Path, log: Option<&Path>) -> Result<Directories> {
+        let root = open_dir_to_read(data).map_err(|e| failed("open a directory", e, data))?;
+        let log = log.unwrap_or(data).to_owned();
+        Ok(Directories { data: data.to_owned(), log, backend: BackendChoice::Threads, root })
+    }
+
+    /// The directory of a generation's log or snapshots, to be read only.
+    pub(crate) fn room_to_read(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
+        let path = self.path(room, generation);
+        open_dir_to_read(&path).map_err(|e| failed("open a directory", e, &path))
     }
 
     fn path(&self, room: Room, generation: u64) -> PathBuf {

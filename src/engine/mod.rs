@@ -2,8 +2,10 @@
 
 mod answer;
 mod feed;
+mod generation;
 mod handle;
 mod home;
+mod install;
 mod manifest_file;
 mod open;
 mod options;
@@ -11,6 +13,7 @@ mod order;
 mod pipeline;
 mod recent;
 mod report;
+mod restore;
 mod session_tracker;
 mod shared;
 mod slot;
@@ -23,6 +26,10 @@ mod trigger;
 mod view;
 
 #[cfg(test)]
+mod install_tests;
+#[cfg(test)]
+mod restore_tests;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
@@ -34,6 +41,7 @@ pub use options::EngineOptions;
 pub use order::Caller;
 pub use pipeline::{Applied, Commit};
 pub use report::OpenReport;
+pub use restore::{RestoreOptions, RestoreReport, RestoreTarget, restore};
 pub use session_tracker::SessionTracker;
 pub use snapshotter::SnapshotTask;
 pub use sync::SyncAnswer;

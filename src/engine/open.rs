@@ -38,10 +38,10 @@ struct Restored {
 
 /// What the replay of the log has done.
 #[derive(Default)]
-struct Replayed {
-    txns: u64,
-    failures: u64,
-    error: Option<Error>,
+pub(super) struct Replayed {
+    pub(super) txns: u64,
+    pub(super) failures: u64,
+    pub(super) error: Option<Error>,
 }
 
 /// Opens the engine of a home; all but its thread.
@@ -109,7 +109,7 @@ pub(super) fn open_at(
     Ok((shared, open_report))
 }
 
-fn take_lock(root: &dyn Disk) -> Result<Box<dyn Lock>> {
+pub(super) fn take_lock(root: &dyn Disk) -> Result<Box<dyn Lock>> {
     root.lock(LOCK_NAME).map_err(|e| match e.kind() {
         std::io::ErrorKind::WouldBlock => {
             Error::new(ErrorKind::Locked, "locked", format!("the engine is open elsewhere: {e}"))
@@ -210,7 +210,7 @@ fn replay(
 }
 
 impl Replayed {
-    fn visit(&mut self, tree: &mut DataTree, record: &Record<'_>) {
+    pub(super) fn visit(&mut self, tree: &mut DataTree, record: &Record<'_>) {
         if self.error.is_some() {
             return;
         }

@@ -25,11 +25,14 @@ struct SimHome {
     seed: u64,
     root: SimDisk,
     rooms: Mutex<HashMap<(Room, u64), SimDisk>>,
+    /// After how many operations the power is cut of the next disk that is made, and what is left then.
+    next_cut: Mutex<Option<(Room, u64, CrashImage)>>,
 }
 
 impl SimHome {
     fn new(seed: u64) -> SimHome {
-        SimHome { seed, root: SimDisk::new(seed), rooms: Mutex::default() }
+        let (rooms, next_cut) = (Mutex::default(), Mutex::default());
+        SimHome { seed, root: SimDisk::new(seed), rooms, next_cut }
     }
 
     fn disks(&self) -> Vec<SimDisk> {
@@ -66,7 +69,15 @@ impl Home for SimHome {
     fn room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
         let seed = self.seed ^ generation << 8 ^ u64::from(room == Room::Log) << 4;
         let mut rooms = self.rooms.lock();
-        Ok(rooms.entry((room, generation)).or_insert_with(|| SimDisk::new(seed)).handle())
+        let make = || {
+            let disk = SimDisk::new(seed);
+            let mut cut = self.next_cut.lock();
+            if let Some((_, operation, image)) = cut.take_if(|(where_to, ..)| *where_to == room) {
+                disk.crash_at(operation, image);
+            }
+            disk
+        };
+        Ok(rooms.entry((room, generation)).or_insert_with(make).handle())
     }
 
     fn generations(&self) -> Result<Vec<u64>> {
@@ -90,6 +101,8 @@ struct Model {
     digests: BTreeMap<Zxid, u64>,
     acked: Zxid,
     accepted: Epoch,
+    /// What an install that was begun makes of it, if it comes to its end.
+    installing: Option<(Zxid, u64)>,
 }
 
 impl Model {
@@ -97,7 +110,7 @@ impl Model {
         let tree = DataTree::new();
         let digests = BTreeMap::from([(Zxid::ZERO, tree.digest())]);
         let proposer = Proposer::new(ProposeOptions::new());
-        Model { tree, proposer, digests, acked: Zxid::ZERO, accepted: Epoch::ZERO }
+        Model { tree, proposer, digests, acked: Zxid::ZERO, accepted: Epoch::ZERO, installing: None }
     }
 
     fn submitted(&mut self, request: &Request<'_>, zxid: Zxid, time_ms: i64) {
@@ -111,6 +124,10 @@ impl Model {
     /// Takes what was recovered for the truth, once it is seen to be a truth.
     fn recovered(&mut self, engine: &Engine, report: &OpenReport) {
         let (last, digest) = (report.last_zxid, report.digest);
+        if self.installing.take() == Some((last, digest)) {
+            self.digests = BTreeMap::from([(last, digest)]);
+            self.acked = last;
+        }
         assert!(last >= self.acked, "{last} came back, {} was acknowledged", self.acked);
         assert_eq!(self.digests.get(&last), Some(&digest), "the state at {last} is another");
         assert_eq!(report.replay_failures, 0, "the log and the snapshot differ");
@@ -137,6 +154,8 @@ struct Run {
     random: Random,
     time_ms: i64,
     opens: u64,
+    /// A snapshot that was sent once, by a leader of another database or by this one, with its end and digest.
+    sent: (Vec<u8>, Zxid, u64),
 }
 
 impl Run {
@@ -147,7 +166,8 @@ impl Run {
         let options = EngineOptions::new().log(log).commit(commit).snap_count(0);
         let options = options.snapshots_kept(1 + below(&mut random, 2));
         let home = Arc::new(SimHome::new(seed));
-        Run { home, options, model: Model::new(), random, time_ms: 1, opens: 0 }
+        let sent = from_another(seed, &options).expect("nothing fails");
+        Run { home, options, model: Model::new(), random, time_ms: 1, opens: 0, sent }
     }
 
     fn open(&mut self) -> Result<(Engine, OpenReport)> {
@@ -209,8 +229,20 @@ impl Run {
                     }
                     Err(error) => return Run::excuse(&error),
                 },
-                4 => {
-                    let epoch = Epoch::new(engine.current_epoch().get() + self.random.below(2));
+                4 => match self.install(engine) {
+                    Ok(opened) => {
+                        engine = opened;
+                        Ok(())
+                    }
+                    Err(error) => return Run::excuse(&error),
+                },
+                5 => {
+                    let mut bytes = Vec::new();
+                    let sent = engine.send_snapshot(&mut bytes);
+                    sent.map(|info| self.sent = (bytes, info.end, info.digest))
+                }
+                6 => {
+                    let epoch = Epoch::new(engine.accepted_epoch().get() + self.random.below(2));
                     let outcome = engine.enter_epoch(epoch);
                     if outcome.is_ok() {
                         self.model.accepted = epoch;
@@ -260,6 +292,39 @@ impl Run {
         Ok(())
     }
 
+    /// What was sent once becomes the state, unless it is damaged on its way.
+    fn install(&mut self, engine: Engine) -> Result<Engine> {
+        let (mut bytes, end, digest) = self.sent.clone();
+        let is_damaged = self.random.below(6) == 0;
+        if is_damaged {
+            let at = below(&mut self.random, bytes.len());
+            if self.random.below(2) == 0 { bytes.truncate(at) } else { bytes[at] ^= 4 }
+        }
+        if self.random.below(3) == 0 {
+            let room = if self.random.below(2) == 0 { Room::Log } else { Room::Snapshots };
+            let cut = (room, 1 + self.random.below(25), image(&mut self.random));
+            *self.home.next_cut.lock() = Some(cut);
+        }
+        self.model.installing = Some((end, digest));
+        let installed = engine.install(Epoch::new(u64::from(u32::MAX)), &mut bytes.as_slice());
+        *self.home.next_cut.lock() = None;
+        match installed {
+            Ok((engine, opened)) => {
+                assert!(!is_damaged, "damage was installed");
+                assert_eq!((opened.last_zxid, opened.digest), (end, digest));
+                self.model.recovered(&engine, &opened);
+                Ok(engine)
+            }
+            Err(error) if is_damaged && error.kind() == crate::base::ErrorKind::Corrupt => {
+                self.model.installing = None;
+                let (engine, report) = self.open()?;
+                self.model.recovered(&engine, &report);
+                Ok(engine)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn truncate(&mut self, engine: Engine) -> Result<Engine> {
         // What nobody waited for is there when the engine is closed.
         let last = self.model.digests.last_key_value().map_or(Zxid::ZERO, |(zxid, _)| *zxid);
@@ -283,6 +348,21 @@ impl Run {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The snapshot of a leader of another database, with txns of some of the epochs that are entered here, too.
+fn from_another(seed: u64, options: &EngineOptions) -> Result<(Vec<u8>, Zxid, u64)> {
+    let options = options.clone().commit(Commit::WhenDurable);
+    let (engine, _) = options.open_home(Arc::new(SimHome::new(!seed)), Box::new(Unobserved))?;
+    engine.enter_epoch(Epoch::new(seed % 5))?;
+    for n in 0..3 + seed % 40 {
+        let (path, acl) = (format!("/{}", n % 9), [Acl::open()]);
+        let create = Request::Create(CreateRequest::new(&path, b"another's", &acl));
+        engine.submit_at(&create, &Caller::default(), 1)?.wait()?;
+    }
+    let mut bytes = Vec::new();
+    let info = engine.send_snapshot(&mut bytes)?;
+    Ok((bytes, info.end, info.digest))
 }
 
 fn runs() -> std::ops::Range<u64> {

@@ -340,7 +340,8 @@ fn peers_are_planned_for_and_served() {
 
 /// Bugs of the engine that are put in on purpose.
 #[cfg(feature = "planted-bugs")]
-const BUGS: &[&str] = &["engine_manifest_unsynced", "no_leader_check", "truncate_keeps_snapshots"];
+const BUGS: &[&str] =
+    &["engine_manifest_unsynced", "install_before_durable", "no_leader_check", "truncate_keeps_snapshots"];
 
 #[cfg(feature = "planted-bugs")]
 #[test]

@@ -28,6 +28,7 @@ mod memory_file;
 mod note;
 mod segment;
 mod selection;
+mod snapshot;
 mod state;
 mod stream;
 mod tally;
@@ -42,6 +43,7 @@ pub use manifest::{CutInfo, ManifestInfo, ManifestState};
 pub use note::Note;
 pub use segment::{SegmentInfo, SegmentState};
 pub use selection::Selection;
+pub use snapshot::load_snapshot;
 pub use stream::{FoundRecord, Item, RecordStream};
 pub use verdict::Verdict;
 

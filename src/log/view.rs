@@ -44,7 +44,8 @@ impl LogOptions {
         self.view_on(&disk.handle())
     }
 
-    fn view_on(&self, disk: &Arc<dyn Disk>) -> Result<(LogView, RecoveryReport)> {
+    /// The same in a directory that is open already.
+    pub(crate) fn view_on(&self, disk: &Arc<dyn Disk>) -> Result<(LogView, RecoveryReport)> {
         let clock = Clock::real();
         let start = clock.nanos();
         let (found, judged) = until_believed(|| look_once(disk, self), |_| None)?;

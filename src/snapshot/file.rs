@@ -8,6 +8,9 @@ use crate::format::snapshot::{
 use crate::format::{DatabaseId, Numbering};
 use crate::io::File;
 
+/// Bytes that are read and sent, or received and written, at a time.
+pub(super) const COPIED_AT_ONCE: usize = 256 * 1024;
+
 /// What a snapshot says of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -37,6 +40,7 @@ pub struct SnapshotInfo {
 pub(crate) struct SnapshotFile {
     file: Arc<dyn File>,
     seed: u32,
+    pub(crate) numbering: Numbering,
     pub(crate) info: SnapshotInfo,
     pub(crate) blocks: Vec<BlockPlace>,
     /// Whether a thread of its own reads and verifies blocks. The simulator needs the same order of calls each time.
@@ -51,15 +55,22 @@ impl SnapshotFile {
         numbering: Numbering,
     ) -> Result<SnapshotFile> {
         let name = file.name().to_owned();
-        Self::read(file, database_id, numbering).map_err(|e| e.in_file(&name))
+        Self::read(file, Some((database_id, numbering))).map_err(|e| e.in_file(&name))
     }
 
-    fn read(file: Arc<dyn File>, database_id: DatabaseId, numbering: Numbering) -> Result<SnapshotFile> {
+    /// The same, of whatever database.
+    pub(crate) fn open_any(file: Arc<dyn File>) -> Result<SnapshotFile> {
+        let name = file.name().to_owned();
+        Self::read(file, None).map_err(|e| e.in_file(&name))
+    }
+
+    fn read(file: Arc<dyn File>, expected: Option<(DatabaseId, Numbering)>) -> Result<SnapshotFile> {
         let len = file.len().map_err(wrap)?;
         let header = SnapshotHeader::decode(&read_up_to(file.as_ref(), 0, SNAPSHOT_HEADER_BYTES)?)
             .map_err(|e| e.at_offset(0))?;
-        if header.database_id != database_id || header.numbering != numbering {
-            let what = format!("the snapshot is of database {}, not of {database_id}", header.database_id);
+        let found = (header.database_id, header.numbering);
+        if let Some(expected) = expected.filter(|expected| *expected != found) {
+            let what = format!("the snapshot is of database {}, not of {}", found.0, expected.0);
             return Err(Error::corrupt("snapshot_foreign", what).at_offset(0));
         }
         let seed = header.seed();
@@ -89,7 +100,26 @@ impl SnapshotFile {
             file_bytes: len,
             created_ms: header.created_ms,
         };
-        Ok(SnapshotFile { file, seed, info, blocks, reads_ahead: false })
+        Ok(SnapshotFile { file, seed, numbering: header.numbering, info, blocks, reads_ahead: false })
+    }
+
+    /// Writes the whole file, as it is, to somewhere else.
+    pub(crate) fn copy_to(&self, out: &mut dyn std::io::Write) -> Result<()> {
+        let mut at = 0;
+        while at < self.info.file_bytes {
+            let count = (self.info.file_bytes - at).min(COPIED_AT_ONCE as u64);
+            let bytes = read_up_to(self.file.as_ref(), at, usize::try_from(count).expect("it fits"))
+                .map_err(|e| e.in_file(&self.info.file))?;
+            if bytes.is_empty() {
+                let what = "the file has become shorter while it was read";
+                return Err(Error::corrupt("snapshot_truncated", what)
+                    .in_file(&self.info.file)
+                    .at_offset(at));
+            }
+            out.write_all(&bytes).map_err(|e| Error::io("send a snapshot", e))?;
+            at += bytes.len() as u64;
+        }
+        out.flush().map_err(|e| Error::io("send a snapshot", e))
     }
 
     /// Reads and verifies the block of this number.

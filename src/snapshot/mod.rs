@@ -2,6 +2,7 @@
 
 mod file;
 mod load;
+mod receive;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 
 use super::file::{SnapshotFile, SnapshotInfo};
 use super::load::verify;
+use super::receive::Received;
 use super::writer::SnapshotWriter;
 use crate::base::{Error, ErrorKind, Random, Result, Zxid};
 use crate::format::snapshot::{SnapshotHeader, SnapshotName, snapshot_name};
@@ -91,18 +92,29 @@ impl SnapshotStore {
 
     /// Begins a snapshot of a walk that begins after `start`. One at a time.
     pub(crate) fn begin(&self, start: Zxid, created_ms: i64) -> Result<SnapshotWriter> {
-        let salt = {
-            let mut state = self.shared.state.lock();
-            if state.writing {
-                let what = "another snapshot is being written".to_owned();
-                return Err(Error::new(ErrorKind::Busy, "snapshot_busy", what));
-            }
-            state.writing = true;
-            state.random.next_u64()
-        };
+        let salt = self.shared.begin_writing()?;
         let StoreShared { database_id, numbering, .. } = *self.shared;
         let header = SnapshotHeader { database_id, numbering, salt, start, created_ms };
         SnapshotWriter::begin(self.shared.clone(), header)
+    }
+
+    /// Takes in the bytes of a snapshot of whatever database, under a temporary name.
+    pub(crate) fn receive(&self, source: &mut dyn std::io::Read) -> Result<Received> {
+        Received::new(self.shared.clone(), source)
+    }
+
+    /// Opens the newest snapshot that is read and found well; none if there is none. It can be read to its end even
+    /// if it is removed meanwhile.
+    pub(crate) fn open_newest(&self) -> Result<Option<SnapshotFile>> {
+        for end in self.snapshots() {
+            let known = self.shared.state.lock().snapshots.get(&end) == Some(&true);
+            let whole = if known { Ok(()) } else { self.verify(end).map(drop) };
+            match whole.and_then(|()| self.open_file(end)) {
+                Err(error) if error.kind() == ErrorKind::Corrupt => {}
+                opened => return opened.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     /// Opens a snapshot to be read.
@@ -170,7 +182,7 @@ impl StoreShared {
             _ => Error::io("open a snapshot", e).in_file(&name),
         })?;
         let mut file = SnapshotFile::open(file, self.database_id, self.numbering)?;
-        file.reads_ahead = self.disk.info().backend != Backend::Simulated;
+        file.reads_ahead = self.reads_ahead();
         if file.info.end != end {
             let what = format!("the name says {end}, the snapshot {}", file.info.end);
             return Err(Error::corrupt("snapshot_misnamed", what).in_file(&name).at_offset(0));
@@ -184,6 +196,21 @@ impl StoreShared {
 
     pub(super) fn published(&self, end: Zxid, verified: bool) {
         self.state.lock().snapshots.insert(end, verified);
+    }
+
+    pub(super) fn reads_ahead(&self) -> bool {
+        self.disk.info().backend != Backend::Simulated
+    }
+
+    /// Takes the right to write, and a number that nobody had.
+    pub(super) fn begin_writing(&self) -> Result<u64> {
+        let mut state = self.state.lock();
+        if state.writing {
+            let what = "another snapshot is being written".to_owned();
+            return Err(Error::new(ErrorKind::Busy, "snapshot_busy", what));
+        }
+        state.writing = true;
+        Ok(state.random.next_u64())
     }
 
     pub(super) fn finish_writing(&self) {

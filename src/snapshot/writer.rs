@@ -41,9 +41,9 @@ impl std::fmt::Debug for SnapshotWriter {
 
 /// The temporary file, and the right to write one. Gone with its owner.
 #[derive(Debug)]
-struct Temp {
-    store: Arc<StoreShared>,
-    name: Option<String>,
+pub(super) struct Temp {
+    pub(super) store: Arc<StoreShared>,
+    pub(super) name: Option<String>,
 }
 
 impl Drop for Temp {

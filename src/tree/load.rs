@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::data_tree::{DataTree, ROOT, StoredStat};
 use super::digest::Content;
@@ -6,14 +7,21 @@ use super::path;
 use super::store::NodeId;
 use super::walk::WalkedNode;
 use crate::base::Zxid;
-use crate::format::AclBuf;
+use crate::format::{AclBuf, AclList};
 
 /// Builds a tree from nodes that were met on a walk, in any order.
 #[derive(Debug)]
 pub struct TreeLoader {
     tree: DataTree,
-    /// Nodes whose parent has not come yet, by path.
-    waiting: BTreeMap<String, Waiting>,
+    /// Nodes whose parent has not come yet, by the number of its path and by name.
+    waiting: BTreeMap<(usize, String), Waiting>,
+    /// The paths under which nodes wait, numbered. Each is kept once, however many nodes wait there: they may be
+    /// many, and the path long.
+    parents: BTreeMap<String, usize>,
+    /// The ACL of the node that waits since last, which is often the next one's too.
+    acl: Arc<AclBuf>,
+    /// Nodes that no parent can have.
+    strays: u64,
     /// The parent of the node that came last, which is often the next one's too. Nodes that came never go.
     parent: Option<(String, NodeId)>,
 }
@@ -21,7 +29,7 @@ pub struct TreeLoader {
 #[derive(Debug)]
 struct Waiting {
     data: Option<Vec<u8>>,
-    acl: AclBuf,
+    acl: Arc<AclBuf>,
     stat: StoredStat,
 }
 
@@ -30,27 +38,51 @@ struct Waiting {
 pub struct Loaded {
     /// The tree.
     pub tree: DataTree,
-    /// Nodes that were left out, since their parent was not among the nodes: it was deleted while the walk was
+    /// How many nodes were left out, since their parent was not among the nodes: it was deleted while the walk was
     /// under way, after them. The txns of that time tell what became of them.
-    pub orphans: Vec<String>,
+    pub orphans: u64,
 }
 
 impl TreeLoader {
     /// An empty tree: even the nodes that servers keep are to be loaded.
     pub(super) fn new() -> TreeLoader {
-        TreeLoader { tree: DataTree::rootless(), waiting: BTreeMap::new(), parent: None }
+        TreeLoader {
+            tree: DataTree::rootless(),
+            waiting: BTreeMap::new(),
+            parents: BTreeMap::new(),
+            acl: Arc::new(AclList::EMPTY.to_buf()),
+            strays: 0,
+            parent: None,
+        }
     }
 
     /// Takes in a node. One that came before is replaced.
     pub fn node(&mut self, node: &WalkedNode<'_>) {
-        if self.put(node) {
+        let is_put = self.put(node);
+        let Some((parent, name)) = path::split(node.path) else {
+            self.strays += u64::from(!is_put);
+            return;
+        };
+        if !is_put {
+            self.wait(parent, name, node);
+        } else if let Some(number) = self.parents.get(parent) {
             // The later state of the two.
-            self.waiting.remove(node.path);
-        } else {
-            let data = node.data.map(<[u8]>::to_vec);
-            let waiting = Waiting { data, acl: node.acl.to_buf(), stat: node.stat };
-            self.waiting.insert(node.path.to_owned(), waiting);
+            self.waiting.remove(&(*number, name.to_owned()));
         }
+    }
+
+    fn wait(&mut self, parent: &str, name: &str, node: &WalkedNode<'_>) {
+        let next = self.parents.len();
+        let number = match self.parents.get(parent) {
+            Some(number) => *number,
+            None => *self.parents.entry(parent.to_owned()).or_insert(next),
+        };
+        if self.acl.as_list().as_bytes() != node.acl.as_bytes() {
+            self.acl = Arc::new(node.acl.to_buf());
+        }
+        let data = node.data.map(<[u8]>::to_vec);
+        let waiting = Waiting { data, acl: self.acl.clone(), stat: node.stat };
+        self.waiting.insert((number, name.to_owned()), waiting);
     }
 
     /// Takes in a session.
@@ -99,13 +131,17 @@ impl TreeLoader {
 
     /// Ends the loading; without a root among the nodes, with a new tree. `zxid` is the last txn whose effect all nodes have.
     pub fn finish(mut self, zxid: Zxid) -> Loaded {
-        let mut orphans = Vec::new();
-        // In the order of their paths, a parent comes before its children.
-        for (path, waiting) in std::mem::take(&mut self.waiting) {
-            let Waiting { data, acl, stat } = waiting;
-            let node = WalkedNode { path: &path, data: data.as_deref(), acl: acl.as_list(), stat };
-            if !self.put(&node) {
-                orphans.push(path);
+        let mut orphans = self.strays;
+        let (waiting, mut path) = (std::mem::take(&mut self.waiting), String::new());
+        // In the order of their parents' paths, a parent comes before its children.
+        for (parent, number) in std::mem::take(&mut self.parents) {
+            let parent = if parent == path::ROOT { "" } else { &parent };
+            for ((_, name), node) in waiting.range((number, String::new())..(number + 1, String::new())) {
+                let Waiting { data, acl, stat } = node;
+                path.clear();
+                path.extend([parent, "/", name]);
+                let node = WalkedNode { path: &path, data: data.as_deref(), acl: acl.as_list(), stat: *stat };
+                orphans += u64::from(!self.put(&node));
             }
         }
         if self.tree.nodes.len() == 0 {

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 #[allow(unreachable_pub, reason = "public for the fuzz targets")]
 mod bodies;
 
-use bodies::{Outcome, TARGETS, golden_group_bytes, golden_manifest, golden_segments, golden_txns};
+use bodies::{
+    Outcome, TARGETS, golden_group_bytes, golden_manifest, golden_segments, golden_snapshot, golden_txns,
+};
 
 /// Mutations for each target.
 const MUTATIONS: u64 = 800;
@@ -143,6 +145,21 @@ fn fuzz_seeds_write() {
     write("recovery", "unclean", &[&[manifest, 0, 0, 0, 0, 6, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]]);
     write("recovery", "group-field", &[&[group, 6, 0, 0, 0, 0, 0, 0, 7, 0, 0, 1]]);
     write("recovery", "page-field", &[&[page, 6, 0, 0, 0, 5, 0, 0, 1, 0]]);
+    write("snapshot_load", "whole", &[&[0], golden_snapshot()]);
+    write("snapshot_load", "signed", &[&[15], golden_snapshot()]);
+    write("snapshot_load", "short", &[&[3], &golden_snapshot()[..golden_snapshot().len() / 2]]);
+    let (root, orphan, sibling) = (
+        bodies::node_entry(Some(""), ""),
+        bodies::node_entry(Some("/a"), "b"),
+        bodies::node_entry(None, "c"),
+    );
+    for (name, nodes) in [
+        ("child-first", [&orphan[..], &bodies::node_entry(Some(""), "a"), &root].concat()),
+        ("orphans", [&root[..], &orphan, &sibling, &sibling].concat()),
+        ("no-root", [&orphan[..], &sibling].concat()),
+    ] {
+        write("snapshot_load", name, &[&[15], &bodies::snapshot_of_nodes(&nodes, 2)]);
+    }
     tree_seeds(&write);
 }
 

@@ -10,10 +10,12 @@ mod faults2;
 #[cfg(feature = "sim")]
 mod fuzz_replay;
 mod golden;
+mod golden_snapshot;
 mod golden_txns;
 mod kill_loop;
 mod recovery_codes;
 mod replaying_open;
+mod snapshot_memory;
 mod tidy;
 mod watch_memory;
 mod zookeeper_state;

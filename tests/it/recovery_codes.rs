@@ -44,6 +44,11 @@ fn codes(text: &str) -> BTreeSet<String> {
     found
 }
 
+fn is_test(path: &Path) -> bool {
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    ["tests", "simulation"].contains(&name) || name.ends_with("_tests")
+}
+
 /// The codes of every file that makes errors.
 fn all_codes(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -54,7 +59,7 @@ fn all_codes(folder: &Path, found: &mut BTreeSet<String>) {
             if path.file_name().is_none_or(|name| !other.iter().any(|other| name == *other)) {
                 all_codes(&path, found);
             }
-        } else if path.ends_with("base/planted.rs") || path.ends_with("tests.rs") {
+        } else if path.ends_with("base/planted.rs") || is_test(&path) {
             // Bugs and tests are named by such words as well.
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.extend(codes(&fs::read_to_string(&path).unwrap()));

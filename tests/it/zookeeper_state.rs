@@ -231,7 +231,7 @@ fn built(expected: &Expected) -> DataTree {
         loader.session(*id, *timeout_ms);
     }
     let done = loader.finish(expected.zxid.unwrap_or(Zxid::ZERO));
-    assert!(done.orphans.is_empty());
+    assert_eq!(done.orphans, 0);
     done.tree
 }
 

@@ -44,6 +44,11 @@ pub fn golden_group_bytes(segment: &[u8]) -> &[u8] {
     if groups(segment).is_empty() { &[] } else { &segment[PAGE..end.min(segment.len())] }
 }
 
+/// The golden snapshot.
+pub fn golden_snapshot() -> &'static [u8] {
+    include_bytes!("../../../tests/golden/v1/snapshot.snap")
+}
+
 /// The golden txns by name.
 pub fn golden_txns() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
     let text = include_str!("../../../tests/golden/v1/txns.txt");

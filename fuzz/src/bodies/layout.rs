@@ -26,13 +26,13 @@ impl Sign {
     }
 }
 
-fn crc(seed: u32, bytes: &[u8]) -> u32 {
+pub(super) fn crc(seed: u32, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(seed);
     hasher.update(bytes);
     hasher.finalize()
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 

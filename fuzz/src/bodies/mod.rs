@@ -10,16 +10,18 @@ mod layout;
 mod manifest_decode;
 mod recovery;
 mod segment_open;
+mod snapshot_load;
 mod source;
 mod tree_model;
 mod txn_decode;
 
 pub use directory::Outcome;
 pub use frame_decode::frame_decode;
-pub use golden::{golden_group_bytes, golden_manifest, golden_segments, golden_txns};
+pub use golden::{golden_group_bytes, golden_manifest, golden_segments, golden_snapshot, golden_txns};
 pub use manifest_decode::manifest_decode;
 pub use recovery::recovery;
 pub use segment_open::segment_open;
+pub use snapshot_load::{node_entry, snapshot_load, snapshot_of_nodes};
 pub use tree_model::tree_model;
 pub use txn_decode::txn_decode;
 
@@ -27,11 +29,12 @@ pub use txn_decode::txn_decode;
 pub type Target = fn(&[u8]) -> Outcome;
 
 /// All targets by name; each has a folder of this name in the corpus.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("frame_decode", frame_decode),
     ("manifest_decode", manifest_decode),
     ("recovery", recovery),
     ("segment_open", segment_open),
+    ("snapshot_load", snapshot_load),
     ("tree_model", tree_model),
     ("txn_decode", txn_decode),
 ];

@@ -1,0 +1,86 @@
+use std::io::{Read, Write};
+
+use super::generation::Generation;
+use super::handle::Engine;
+use super::open::Unobserved;
+use super::report::OpenReport;
+use super::shared::EngineShared;
+use super::take::take_snapshot;
+use crate::base::{Epoch, Error, Result};
+use crate::format::{EngineManifest, Numbering};
+use crate::snapshot::{SnapshotInfo, load};
+
+impl Engine {
+    /// Writes the bytes of the newest snapshot that holds to `out`: for a peer that [installs](Engine::install) it.
+    /// If there is none, one is made. It is read and checked first, unless that was done since the engine was opened.
+    /// Snapshots go on being made and removed meanwhile.
+    ///
+    /// The txns behind [`SnapshotInfo::end`] come from [`changes`](Engine::changes).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) of the disk or of `out`; why there is no snapshot.
+    pub fn send_snapshot(&self, out: &mut dyn Write) -> Result<SnapshotInfo> {
+        let shared = self.shared();
+        let file = if let Some(file) = shared.store.open_newest()? {
+            file
+        } else {
+            let info = take_snapshot(shared)?;
+            shared.store.open_file(info.end)?
+        };
+        file.copy_to(out)?;
+        Ok(file.info)
+    }
+
+    /// Replaces the whole state by that of a snapshot, which a leader has [sent](Engine::send_snapshot): the bytes of
+    /// its file, up to the end of `source`. The leader's database may have another id; this one keeps its own. The
+    /// engine is opened anew, without an observer.
+    ///
+    /// The old state stays untouched until the new one is durable, log and snapshot: whatever fails, and whenever the
+    /// power is cut, opening gives one of them, whole. Epochs that were promised stay promised. The disk has room for
+    /// the old state, the bytes received, and the new state; the memory, for one state.
+    ///
+    /// # Errors
+    /// After each the engine is closed, and opening it gives the old state; if the manifest could not be written, or
+    /// the last opening failed, perhaps the new one.
+    /// - [`ErrorKind::Fenced`](crate::ErrorKind::Fenced): a newer leader was accepted.
+    /// - [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt): what came is damaged, or not all of a snapshot.
+    /// - [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): it has txns of a later epoch than its sender's.
+    /// - [`ErrorKind::Io`](crate::ErrorKind::Io) of the disk or of `source`; else as
+    ///   [`EngineOptions::open`](super::EngineOptions::open).
+    pub fn install(self, leader: Epoch, source: &mut dyn Read) -> Result<(Engine, OpenReport)> {
+        self.shared().check_leader(leader)?;
+        let shared = self.stop()?;
+        let EngineShared { log, pipeline, store, manifest, options, home, lock, clock, .. } = shared;
+        let epoch = log.epoch();
+        log.close()?;
+        // There may be no memory for two states.
+        drop((pipeline, store));
+        let EngineManifest { database_id, generation, .. } = manifest.get();
+        let number = generation + 1;
+        // What an earlier attempt left.
+        home.remove(number)?;
+        let next = Generation { home: &home, number, database_id, options: &options, clock: &clock };
+        let store = next.store()?;
+        let received = store.receive(source)?;
+        let end = received.file.info.end;
+        if received.file.numbering != Numbering::Zxid || end.epoch() > leader {
+            let what = format!("a snapshot up to {end} is none of the leader of epoch {leader}");
+            return Err(Error::invalid(what));
+        }
+        let (tree, _) = load(&received.file, &mut |_| ())?;
+        drop(received);
+        let commit = || {
+            manifest.commit(|manifest| {
+                manifest.generation = number;
+                manifest.accepted = manifest.accepted.max(end.epoch());
+            })
+        };
+        if crate::planted("install_before_durable") {
+            commit()?;
+        }
+        next.write(&store, tree, epoch)?;
+        commit()?;
+        drop((store, lock));
+        options.open_home(home, Box::new(Unobserved))
+    }
+}

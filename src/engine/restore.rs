@@ -1,0 +1,268 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::generation::Generation;
+use super::home::{Directories, Home, Room};
+use super::manifest_file::ManifestFile;
+use super::open::{Replayed, take_lock};
+use super::options::EngineOptions;
+use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
+use crate::format::snapshot::{SnapshotName, snapshot_name};
+use crate::format::{DatabaseId, EngineManifest, Numbering, Paths, Txn, TxnBody};
+use crate::io::{Disk, OpenMode};
+use crate::log::{LogOptions, LogView};
+use crate::snapshot::{SnapshotFile, SnapshotInfo, load};
+use crate::tree::DataTree;
+
+/// Which of the states that a directory remembers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RestoreTarget {
+    /// The last one.
+    Newest,
+    /// That after the last txn that is not after this zxid, which the log must reach.
+    Zxid(Zxid),
+    /// That before the first txn of a later time, in milliseconds since 1970, as its leader's clock told it.
+    TimeMs(i64),
+}
+
+/// What to restore.
+#[derive(Clone, Debug)]
+pub struct RestoreOptions {
+    target: RestoreTarget,
+    sessions: bool,
+    source_log_dir: Option<PathBuf>,
+}
+
+impl Default for RestoreOptions {
+    fn default() -> RestoreOptions {
+        RestoreOptions { target: RestoreTarget::Newest, sessions: true, source_log_dir: None }
+    }
+}
+
+impl RestoreOptions {
+    /// The newest state, with its sessions.
+    pub fn new() -> RestoreOptions {
+        RestoreOptions::default()
+    }
+
+    /// Which state (default [`RestoreTarget::Newest`]).
+    #[must_use]
+    pub fn target(mut self, target: RestoreTarget) -> RestoreOptions {
+        self.target = target;
+        self
+    }
+
+    /// Whether sessions, and the ephemeral nodes that they own, are restored (default: they are). If not, each is
+    /// closed by a txn of its own behind the target.
+    #[must_use]
+    pub fn sessions(mut self, kept: bool) -> RestoreOptions {
+        self.sessions = kept;
+        self
+    }
+
+    /// Where the source has its log, if not beside its snapshots.
+    #[must_use]
+    pub fn source_log_dir(mut self, dir: impl Into<PathBuf>) -> RestoreOptions {
+        self.source_log_dir = Some(dir.into());
+        self
+    }
+}
+
+/// What a restore has done.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RestoreReport {
+    /// The snapshot that the state began with; none if an empty tree was the beginning.
+    pub snapshot: Option<SnapshotInfo>,
+    /// Newer snapshots that could not be used, and why.
+    pub skipped: Vec<(Zxid, Error)>,
+    /// How many txns of the log came after it.
+    pub replayed: u64,
+    /// How many of these could not be done, though they were no errors when they were logged.
+    pub replay_failures: u64,
+    /// The last txn of the source that is in the state.
+    pub source_zxid: Zxid,
+    /// Sessions that were closed, each by a txn of its own.
+    pub closed_sessions: u64,
+    /// The last txn of the new engine.
+    pub last_zxid: Zxid,
+    /// The tree's digest there.
+    pub digest: u64,
+    /// The new database.
+    pub database_id: DatabaseId,
+}
+
+/// Makes an engine in the empty directory `dest`, which must exist, with a state that the engine in `source` had: its
+/// newest snapshot at or before the target, and the log behind it. `options` are those of the new engine.
+///
+/// The new engine is another database: it has the id that the options expect, or a new one, and its log begins
+/// behind its one snapshot. It has made the same promises to leaders. Nothing in `source` is locked or changed; an
+/// engine may be running there.
+///
+/// # Errors
+/// `dest` has no manifest then, so that it is no engine yet: remove what is in it.
+/// - [`ErrorKind::NotInLog`]: the target is after the last txn, or the source has no snapshot and log any more to rebuild it.
+/// - [`ErrorKind::Corrupt`]: the log is damaged before the target, or the only snapshots that would do.
+/// - [`ErrorKind::Invalid`]: there is no engine in `source`, or something is in `dest`.
+/// - As [`EngineOptions::open`], of either directory.
+pub fn restore(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &EngineOptions,
+    what: &RestoreOptions,
+) -> Result<RestoreReport> {
+    options.check()?;
+    let home = Directories::open(dest.as_ref(), options.log_dir.as_deref(), options.log.backend)?;
+    let root = home.root();
+    let entries = root.list().map_err(|e| Error::io("list a directory", e))?;
+    if !entries.is_empty() || !home.generations()?.is_empty() {
+        return Err(Error::invalid("the directory to restore to is not empty"));
+    }
+    let _lock = take_lock(root.as_ref())?;
+    let clock = Clock::real();
+    let source = Source::open(source.as_ref(), what.source_log_dir.as_deref(), &options.log)?;
+    let target = source.resolve(what.target)?;
+    let (mut tree, snapshot, skipped) = source.base(target)?;
+    let replayed = source.replay(&mut tree, target)?;
+    let source_zxid = tree.last_zxid();
+    let closed_sessions = if what.sessions { 0 } else { close_sessions(&mut tree, clock.wall_ms())? };
+    let (last_zxid, digest) = (tree.last_zxid(), tree.digest());
+    let expected = options.log.expected_database_id;
+    let database_id = expected.unwrap_or_else(|| DatabaseId::random(&mut Random::from_system()));
+    let accepted = source.manifest.accepted.max(last_zxid.epoch());
+    let home: Arc<dyn Home> = Arc::new(home);
+    let first = Generation { home: &home, number: 1, database_id, options, clock: &clock };
+    first.write(&first.store()?, tree, last_zxid.epoch())?;
+    ManifestFile::create(&root, EngineManifest { database_id, version: 1, accepted, generation: 1 })?;
+    Ok(RestoreReport {
+        snapshot,
+        skipped,
+        replayed: replayed.txns,
+        replay_failures: replayed.failures,
+        source_zxid,
+        closed_sessions,
+        last_zxid,
+        digest,
+        database_id,
+    })
+}
+
+/// A tree, the snapshot that it comes from, and newer ones that could not be used.
+type Base = (DataTree, Option<SnapshotInfo>, Vec<(Zxid, Error)>);
+
+/// An engine's directory, to be read only.
+struct Source {
+    manifest: EngineManifest,
+    snapshots: Arc<dyn Disk>,
+    view: LogView,
+}
+
+impl Source {
+    fn open(data: &Path, log: Option<&Path>, options: &LogOptions) -> Result<Source> {
+        let home = Directories::open_to_read(data, log)?;
+        let Some(manifest) = ManifestFile::read(&home.root())? else {
+            return Err(Error::invalid(format!("there is no engine in {}", data.display())));
+        };
+        let manifest = manifest.get();
+        let snapshots = home.room_to_read(Room::Snapshots, manifest.generation)?;
+        let log = home.room_to_read(Room::Log, manifest.generation)?;
+        let options = LogOptions { expected_database_id: Some(manifest.database_id), ..options.clone() };
+        let (view, _) = options.view_on(&log)?;
+        Ok(Source { manifest, snapshots, view })
+    }
+
+    /// The last zxid that may be in the state.
+    fn resolve(&self, target: RestoreTarget) -> Result<Zxid> {
+        let (floor, last) = (self.view.floor_zxid(), self.view.last_zxid());
+        let missing = |why: String| Err(Error::new(ErrorKind::NotInLog, "not_in_log", why));
+        match target {
+            RestoreTarget::Newest => Ok(last),
+            RestoreTarget::Zxid(zxid) if zxid > last => {
+                missing(format!("the log ends at {last}, before {zxid}"))
+            }
+            RestoreTarget::Zxid(zxid) => Ok(zxid),
+            RestoreTarget::TimeMs(time_ms) => {
+                let (mut reader, mut before) = (self.view.records(floor)?, floor);
+                while let Some(record) = reader.next_record()?.filter(|record| record.time_ms <= time_ms) {
+                    before = record.zxid;
+                }
+                // Nobody knows the times of what was purged.
+                if before == floor && floor > Zxid::ZERO {
+                    return missing(format!(
+                        "the log begins after {floor}, which may be later than {time_ms} ms"
+                    ));
+                }
+                Ok(before)
+            }
+        }
+    }
+
+    /// The newest snapshot that is whole, not after the target, and reached by the log.
+    fn base(&self, target: Zxid) -> Result<Base> {
+        let entries = self.snapshots.list().map_err(|e| Error::io("list the snapshots' directory", e))?;
+        let mut ends: Vec<Zxid> = entries
+            .iter()
+            .filter_map(|entry| match SnapshotName::parse(&entry.name) {
+                SnapshotName::Snapshot(end) => Some(end),
+                _ => None,
+            })
+            .filter(|end| *end <= target && *end >= self.view.floor_zxid())
+            .collect();
+        ends.sort_unstable();
+        let mut skipped = Vec::new();
+        for end in ends.into_iter().rev() {
+            match self.load(end) {
+                Ok((tree, info)) => return Ok((tree, Some(info), skipped)),
+                Err(error) if error.kind() == ErrorKind::Corrupt => skipped.push((end, error)),
+                Err(error) => return Err(error),
+            }
+        }
+        if self.view.floor_zxid() == Zxid::ZERO {
+            return Ok((DataTree::new(), None, skipped));
+        }
+        let why = format!("no snapshot is left from which the state at {target} could be rebuilt");
+        let missing = Error::new(ErrorKind::NotInLog, "not_in_log", why);
+        Err(skipped.into_iter().next().map_or(missing, |(_, damage)| damage))
+    }
+
+    fn load(&self, end: Zxid) -> Result<(DataTree, SnapshotInfo)> {
+        let name = snapshot_name(end);
+        let file = self
+            .snapshots
+            .open(&name, OpenMode::Read)
+            .map_err(|e| Error::io("open a snapshot", e).in_file(&name))?;
+        let file = SnapshotFile::open(file, self.manifest.database_id, Numbering::Zxid)?;
+        if file.info.end != end {
+            let what = format!("the name says {end}, the snapshot {}", file.info.end);
+            return Err(Error::corrupt("snapshot_misnamed", what).in_file(&name).at_offset(0));
+        }
+        load(&file, &mut |_| ())
+    }
+
+    fn replay(&self, tree: &mut DataTree, target: Zxid) -> Result<Replayed> {
+        let (mut reader, mut replayed) = (self.view.records(tree.last_zxid())?, Replayed::default());
+        while let Some(record) = reader.next_record()?.filter(|record| record.zxid <= target) {
+            replayed.visit(tree, &record);
+            if let Some(error) = replayed.error {
+                return Err(error);
+            }
+        }
+        Ok(replayed)
+    }
+}
+
+/// Closes all sessions; how many there were. Owners of nodes that are no sessions are among them.
+fn close_sessions(tree: &mut DataTree, time_ms: i64) -> Result<u64> {
+    let mut ids: Vec<i64> = tree.sessions().into_iter().map(|(id, _)| id).collect();
+    ids.extend(tree.ephemeral_owners());
+    ids.sort_unstable();
+    ids.dedup();
+    for session_id in &ids {
+        let paths = tree.ephemeral_paths(*session_id);
+        let body = TxnBody::CloseSession { paths: Some(Paths::from_slice(&paths)) };
+        let zxid = tree.last_zxid().next_in_epoch()?;
+        let txn = Txn { zxid, time_ms, session_id: *session_id, cxid: 0, digest: None, body };
+        tree.apply(&txn, &mut ());
+    }
+    Ok(ids.len() as u64)
+}

@@ -1,0 +1,109 @@
+//! States of the past, restored beside the engine that had them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::*;
+use crate::base::{Epoch, ErrorKind, Zxid};
+use crate::format::Acl;
+use crate::log::LogOptions;
+use crate::tree::{CreateMode, CreateRequest, Request};
+
+fn options() -> EngineOptions {
+    EngineOptions::new().log(LogOptions::new().segment_bytes(64 << 10)).snap_count(0).snapshots_kept(2)
+}
+
+/// A directory of an engine with snapshots at its 20th and 40th txn, of sixty at times 1000, 2000 and so on, the
+/// digest at each, and the engine, which is running.
+fn source(dir: &Path) -> (Engine, BTreeMap<Zxid, u64>) {
+    let engine = options().open(dir).unwrap().0;
+    engine.enter_epoch(Epoch::new(3)).unwrap();
+    let (acl, mut digests) = ([Acl::open()], BTreeMap::new());
+    for n in 1..=60_i64 {
+        let mode = if n % 3 == 0 { CreateMode::Ephemeral } else { CreateMode::Persistent };
+        let path = format!("/node-{n}");
+        let create = Request::Create(CreateRequest { mode, ..CreateRequest::new(&path, b"data", &acl) });
+        let request = if n <= 3 { Request::CreateSession { timeout_ms: 900 } } else { create };
+        let caller = Caller { session_id: 1 + n % 3, ..Caller::default() };
+        let answer = engine.submit_at(&request, &caller, n * 1000).unwrap().wait().unwrap();
+        assert!(answer.code().is_ok(), "{n}");
+        digests.insert(answer.zxid, engine.tree().digest());
+        if n % 20 == 0 && n < 60 {
+            engine.snapshot().unwrap().join().unwrap();
+        }
+    }
+    engine.accept_epoch(Epoch::new(8)).unwrap();
+    (engine, digests)
+}
+
+#[test]
+fn every_state_of_the_past_is_there_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, digests) = source(dir.path());
+    for (n, (zxid, digest)) in (1_i64..).zip(&digests) {
+        let by_time = RestoreTarget::TimeMs(n * 1000 + if n % 2 == 0 { 0 } else { 999 });
+        let target = if n % 3 == 0 { RestoreTarget::Zxid(*zxid) } else { by_time };
+        let dest = tempfile::tempdir().unwrap();
+        let what = RestoreOptions::new().target(target);
+        let sessions = usize::try_from(n).unwrap().min(3);
+        // The log was purged up to the first snapshot.
+        let report = match restore(dir.path(), dest.path(), &options(), &what) {
+            Ok(report) => report,
+            Err(error) => {
+                assert!(n < 21 && error.kind() == ErrorKind::NotInLog, "{n}: {error}");
+                continue;
+            }
+        };
+        assert_eq!((report.source_zxid, report.last_zxid, report.digest), (*zxid, *zxid, *digest));
+        assert_eq!((report.replay_failures, report.skipped.len()), (0, 0));
+        let (restored, opened) = options().open(dest.path()).unwrap();
+        assert_eq!((opened.last_zxid, opened.digest, opened.replayed), (*zxid, *digest, 0));
+        assert_eq!(restored.accepted_epoch(), Epoch::new(8), "promises are kept");
+        assert_eq!(restored.tree().sessions().len(), sessions);
+        let request = Request::Delete { path: "/node-4", version: -1 };
+        assert!(
+            n < 4 || restored.submit(&request, &Caller::default()).unwrap().wait().unwrap().code().is_ok()
+        );
+        assert!(restore(dir.path(), dest.path(), &options(), &what).is_err(), "it is in use");
+    }
+    assert_eq!(engine.applied_zxid(), *digests.last_key_value().unwrap().0);
+    let dest = tempfile::tempdir().unwrap();
+    let after = RestoreTarget::Zxid(Zxid::from_parts(3, 61));
+    let error =
+        restore(dir.path(), dest.path(), &options(), &RestoreOptions::new().target(after)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotInLog);
+}
+
+#[test]
+fn sessions_are_left_out_and_damaged_snapshots_passed_over() {
+    let (dir, dest) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (engine, digests) = source(dir.path());
+    let newest = engine.snapshots()[0];
+    drop(engine);
+    let path = dir.path().join(format!("snapshots-1/{:016x}.snap", newest.get()));
+    let mut bad = std::fs::read(&path).unwrap();
+    bad[570] ^= 1;
+    std::fs::write(&path, bad).unwrap();
+    let before: Vec<_> =
+        std::fs::read_dir(dir.path().join("log-1")).unwrap().map(|e| e.unwrap().path()).collect();
+    let report =
+        restore(dir.path(), dest.path(), &options(), &RestoreOptions::new().sessions(false)).unwrap();
+    assert_eq!((report.skipped.len(), report.skipped[0].0, report.closed_sessions), (1, newest, 3));
+    assert!(report.snapshot.is_some_and(|info| info.end < newest) && report.replayed == 40);
+    assert_eq!(report.source_zxid, *digests.last_key_value().unwrap().0);
+    assert_eq!(report.last_zxid.get(), report.source_zxid.get() + 3);
+    let (restored, opened) = options().open(dest.path()).unwrap();
+    assert_eq!((opened.last_zxid, opened.digest), (report.last_zxid, report.digest));
+    let tree = restored.tree();
+    assert!(tree.sessions().is_empty() && tree.ephemeral_owners().is_empty());
+    assert!(tree.get("/node-6").is_none() && tree.get("/node-7").is_some());
+    drop(tree);
+    let after: Vec<_> =
+        std::fs::read_dir(dir.path().join("log-1")).unwrap().map(|e| e.unwrap().path()).collect();
+    assert_eq!(before, after, "the source is as it was");
+    let used = restore(dir.path(), dest.path(), &options(), &RestoreOptions::new()).unwrap_err();
+    assert_eq!(used.kind(), ErrorKind::Invalid);
+    let (nowhere, empty) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let none = restore(nowhere.path(), empty.path(), &options(), &RestoreOptions::new()).unwrap_err();
+    assert_eq!(none.kind(), ErrorKind::Invalid);
+}
