@@ -18,7 +18,7 @@ fn look(target: &EngineTarget) -> Result<EngineView, Failure> {
 pub(crate) fn stat(target: &EngineTarget, output: &mut Output) -> Result<(), Failure> {
     let view = look(target)?;
     // The state is whole; that a snapshot is not, is damage all the same.
-    let damaged = view.snapshots.iter().filter_map(|(_, info)| info.as_ref().err()).next();
+    let damaged = view.snapshots.iter().find_map(|(_, info)| info.as_ref().err());
     if let Some(error) = damaged {
         output.found(Outcome::of_error(error));
     }
