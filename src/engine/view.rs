@@ -92,6 +92,7 @@ impl Place<'_> {
             listed.push((end, info));
         }
         let began_with = began.as_ref().map(DataTree::last_zxid);
+        // Without a whole snapshot the log begins with an empty tree; each refusal is listed.
         let mut tree = began.unwrap_or_default();
         let parent = self.options.log_dir.as_deref().unwrap_or(self.dir);
         let log_dir = parent.join(Room::Log.name(generation));
