@@ -6,7 +6,8 @@ use arborlog::inspect::{Examination, Verdict};
 use arborlog::{Error, ErrorKind};
 
 /// The codes of errors that mean a newer version, and no damage: as kinds, they are `Unsupported`.
-const NEWER: [&str; 3] = ["manifest_version", "segment_version", "txn_version"];
+const NEWER: [&str; 5] =
+    ["manifest_version", "segment_version", "txn_version", "snapshot_version", "engine_manifest_version"];
 
 /// What the exit code says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
