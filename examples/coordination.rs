@@ -17,7 +17,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use arborlog::{
-    Acl, Caller, CreateMode, CreateRequest, Engine, EngineOptions, LogOptions, OpenReport, Request, Zxid,
+    Acl, Caller, CreateMode, CreateRequest, DataTree, Engine, EngineOptions, LogOptions, OpenReport, Request,
+    Retention, Txn, Zxid,
 };
 
 /// Clients at once, each with a session of its own.
@@ -35,11 +36,12 @@ fn main() -> Outcome<ExitCode> {
     }
     let (rounds, parent) = options(&words)?;
     let dir = tempfile::tempdir_in(parent)?;
-    let mut witness = Witness::default();
+    let mut witness = Witness { digests_agree: true, ..Witness::default() };
     for round in 1..=rounds {
         witness.watch_and_kill(dir.path(), round)?;
         let (engine, report) = engine_options().open(dir.path())?;
         witness.check(&engine, &report)?;
+        witness.compare(&engine, dir.path())?;
         println!("round {round}: {} acknowledged so far", witness.acknowledged.len());
         report.to_string().lines().for_each(|line| println!("    {line}"));
         engine.close()?;
@@ -68,10 +70,15 @@ fn options(words: &[String]) -> Outcome<(u64, PathBuf)> {
     Ok((rounds, dir))
 }
 
-/// Small segments and frequent snapshots, so that many rounds also kill a roll, a snapshot or a purge.
+/// Small segments and frequent snapshots, so that many rounds also kill a roll or a snapshot. The whole log is kept, so
+/// that the state can be made again from its first txn.
 fn engine_options() -> EngineOptions {
     let log = LogOptions::new().segment_bytes(1 << 20);
-    EngineOptions::new().log(log).snap_count(3000).snapshots_kept(2)
+    EngineOptions::new()
+        .log(log)
+        .snap_count(3000)
+        .snapshots_kept(2)
+        .log_retention(Retention::new().segments_min(1 << 20))
 }
 
 /// The child's work. Ends only by being killed, or when nobody reads its output any more.
@@ -131,6 +138,10 @@ fn be_a_client(engine: &Engine, client: i64) -> Outcome<()> {
 
 /// Asks, waits for the answer, and only then tells the world: the path that is there, or with a minus is gone.
 fn done(engine: &Engine, caller: &Caller<'_>, request: &Request<'_>, what: &str) -> Outcome<()> {
+    if let Some(path) = what.strip_prefix('-') {
+        // From here on it may be gone, whether we live to tell or not.
+        std::io::stdout().lock().write_all(format!("asked {path}\n").as_bytes())?;
+    }
     let answer = engine.submit(request, caller)?.wait()?;
     if !answer.code().is_ok() {
         return Err(format!("{what}: {:?}", answer.code()).into());
@@ -146,6 +157,8 @@ fn tell(zxid: Zxid, what: &str) -> Outcome<()> {
 /// Remembers what was acknowledged, and compares it with what came back.
 #[derive(Debug, Default)]
 struct Witness {
+    /// Paths whose deletion was asked for.
+    asked: BTreeSet<String>,
     acknowledged: BTreeMap<Zxid, String>,
     recovered: u64,
     missing: u64,
@@ -168,6 +181,9 @@ impl Witness {
         child.kill()?;
         child.wait()?;
         for line in reader.join().map_err(|_| "the reader panicked")? {
+            if let Some(path) = line.strip_prefix("asked ") {
+                self.asked.insert(path.to_owned());
+            }
             let mut words = line.splitn(3, ' ');
             if let (Some("answered"), Some(zxid), Some(what)) = (words.next(), words.next(), words.next()) {
                 self.acknowledged.insert(Zxid::new(zxid.parse()?), what.to_owned());
@@ -180,25 +196,34 @@ impl Witness {
         self.recovered = report.last_zxid.get();
         let last = report.last_zxid;
         let tree = engine.tree();
-        // The last word on each path decides, and of a path that may have changed later, nothing is known.
+        // What was created is there, unless its deletion was asked for, and what was deleted is gone: no name is used twice.
+        // The ephemeral nodes of a session that was killed stay, as nobody closes it here.
         let mut expected = BTreeMap::new();
         for (zxid, what) in &self.acknowledged {
             self.missing += u64::from(*zxid > last);
             match what.strip_prefix('-') {
                 Some(gone) => expected.insert(gone, false),
-                None if what.starts_with('/') => expected.insert(what, true),
+                None if what.starts_with('/') && !self.asked.contains(what) => expected.insert(what, true),
                 None => None,
             };
         }
-        let gone: BTreeSet<_> =
-            expected.iter().filter(|(_, there)| !**there).map(|(path, _)| *path).collect();
-        self.missing += gone.iter().filter(|path| tree.get(path).is_some()).count() as u64;
-        drop(tree);
-        // Replayed from its first txn, and from its newest snapshot: the same.
-        self.digests_agree = engine.tree().digest() == report.digest && report.replay_failures == 0;
-        let info = engine.snapshot()?.join()?;
-        self.digests_agree &= info.digest == engine.tree().digest();
-        engine.verify_snapshot(info.end)?;
+        let differs = |(path, there): &(&&str, &bool)| tree.get(path).is_some() != **there;
+        self.missing += expected.iter().filter(differs).count() as u64;
+        Ok(())
+    }
+
+    /// The state that came back, from a snapshot and what the log has behind it, against the one that all of the log makes,
+    /// from its first txn.
+    fn compare(&mut self, engine: &Engine, dir: &Path) -> Outcome<()> {
+        let (log, _) = LogOptions::new().open_read_only(dir.join("log-1"))?;
+        let mut records = log.records(Zxid::ZERO)?;
+        let mut again = DataTree::new();
+        while let Some(record) = records.next_record()? {
+            again.apply(&Txn::decode(record.zxid, record.time_ms, record.payload)?, &mut ());
+        }
+        let tree = engine.tree();
+        self.digests_agree &= again.digest() == tree.digest() && again.last_zxid() == tree.last_zxid();
+        self.digests_agree &= again.sessions() == tree.sessions() && again.len() == tree.len();
         Ok(())
     }
 }

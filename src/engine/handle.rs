@@ -6,10 +6,10 @@ use parking_lot::RwLockReadGuard;
 
 use super::feed::ChangeFeed;
 use super::home::Home;
-use super::open::{Unobserved, open_at};
+use super::open::open_at;
 use super::options::EngineOptions;
 use super::order::Caller;
-use super::pipeline::{Applied, Commit};
+use super::pipeline::{Applied, Commit, Pipeline, Unobserved};
 use super::report::OpenReport;
 use super::shared::EngineShared;
 use super::snapshotter::{SnapshotTask, Snapshotter};
@@ -51,7 +51,18 @@ use crate::tree::{DataTree, Observer, Request};
 pub struct Engine {
     /// First, so that its thread has ended when the rest goes.
     snapshotter: Snapshotter,
+    /// Then those who wait for what will not be applied are told so.
+    ending: EndOfPipeline,
     shared: Arc<EngineShared>,
+}
+
+/// Ends the pipeline when the engine goes, however it goes.
+struct EndOfPipeline(Arc<Pipeline>);
+
+impl Drop for EndOfPipeline {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 impl EngineOptions {
@@ -99,7 +110,8 @@ impl Engine {
 
     fn start(shared: EngineShared) -> Result<Engine> {
         let shared = Arc::new(shared);
-        Ok(Engine { snapshotter: Snapshotter::start(&shared)?, shared })
+        let ending = EndOfPipeline(shared.pipeline.clone());
+        Ok(Engine { snapshotter: Snapshotter::start(&shared)?, ending, shared })
     }
 
     /// Asks for a change: a leader, or a server that stands alone. It has its place in the order when this returns;
@@ -123,16 +135,24 @@ impl Engine {
     /// As [`submit`](Engine::submit).
     pub fn submit_at(&self, request: &Request<'_>, caller: &Caller<'_>, time_ms: i64) -> Result<Ticket> {
         let shared = &*self.shared;
-        let mut order = shared.order.lock();
         let (log, pipeline) = (&shared.log, &shared.pipeline);
+        let mut order = shared.order.lock();
+        // What was promised to a newer leader holds for who was the leader before, too.
+        shared.check_leader(log.epoch())?;
         let ticket = match order.submit(log, pipeline, request, caller, time_ms) {
             Err(e) if e.kind() == ErrorKind::CounterExhausted && pipeline.commit() == Commit::WhenDurable => {
-                log.advance_epoch(Epoch::new(log.epoch().get() + 1))?;
+                let next = Epoch::new(log.epoch().get() + 1);
+                shared.manifest.commit(|manifest| manifest.accepted = manifest.accepted.max(next))?;
+                log.advance_epoch(next)?;
                 order.submit(log, pipeline, request, caller, time_ms)?
             }
             outcome => outcome?,
         };
-        self.snapshotter.check(&mut order);
+        let is_snapshot_due = order.is_snapshot_due();
+        drop(order);
+        if is_snapshot_due {
+            self.snapshotter.check();
+        }
         Ok(ticket)
     }
 
@@ -144,10 +164,19 @@ impl Engine {
     /// [`submit`](Engine::submit).
     pub fn append(&self, leader: Epoch, txn: &Txn<'_>) -> Result<Ticket> {
         let shared = &*self.shared;
-        shared.check_leader(leader)?;
+        if txn.zxid.epoch() > leader {
+            let why = format!("{} is of a later epoch than its leader's, {leader}", txn.zxid);
+            return Err(Error::invalid(why));
+        }
         let mut order = shared.order.lock();
+        // Under the lock: a leader that is replaced meanwhile comes too late.
+        shared.check_leader(leader)?;
         let ticket = order.append(&shared.log, &shared.pipeline, txn.to_buf())?;
-        self.snapshotter.check(&mut order);
+        let is_snapshot_due = order.is_snapshot_due();
+        drop(order);
+        if is_snapshot_due {
+            self.snapshotter.check();
+        }
         Ok(ticket)
     }
 
@@ -155,8 +184,11 @@ impl Engine {
     /// in order.
     ///
     /// # Errors
-    /// [`ErrorKind::NotInLog`] if `through` is not logged yet.
+    /// [`ErrorKind::NotInLog`] if `through` is not logged yet, [`ErrorKind::Invalid`] with [`Commit::WhenDurable`].
     pub fn apply(&self, through: Zxid) -> Result<Vec<Applied>> {
+        if self.shared.pipeline.commit() != Commit::ByServer {
+            return Err(Error::invalid("txns are applied when they are durable: see EngineOptions::commit"));
+        }
         let logged = self.logged_zxid();
         if through > logged {
             let why = format!("{through} is not logged: the last one is {logged}");
@@ -165,14 +197,15 @@ impl Engine {
         Ok(self.shared.pipeline.apply_and_tell(through))
     }
 
-    /// The tree as it is, to read, and as it stays until the guard is dropped. Keep it for a few reads only.
+    /// The tree as it is, to read, and as it stays until the guard is dropped. Keep it for a few reads only: nothing is
+    /// applied meanwhile, so do not wait for a ticket, take it again, or call [`apply`](Engine::apply) while you hold it.
     pub fn tree(&self) -> RwLockReadGuard<'_, DataTree> {
         self.shared.pipeline.tree.read()
     }
 
     /// The last txn that has its place in the order.
     pub fn logged_zxid(&self) -> Zxid {
-        self.shared.order.lock().last()
+        self.shared.pipeline.last_logged()
     }
 
     /// The last txn that is durable here.
@@ -217,7 +250,8 @@ impl Engine {
         if epoch.get() > u64::from(u32::MAX) {
             return Err(Error::invalid(format!("epoch {epoch} does not fit 32 bits")));
         }
-        let _rare = self.shared.rare.lock();
+        // Nothing of an older leader is logged after this.
+        let _order = self.shared.order.lock();
         self.shared.check_leader(epoch)?;
         if epoch > self.accepted_epoch() {
             self.shared.manifest.commit(|manifest| manifest.accepted = epoch)?;
@@ -249,6 +283,12 @@ impl Engine {
         self.shared.requests.ask()
     }
 
+    /// Why the last snapshot that was tried has failed; none if it did not. One that a trigger wanted has nobody else to
+    /// tell. The log goes on growing until one succeeds.
+    pub fn snapshot_failure(&self) -> Option<Error> {
+        self.shared.requests.failure()
+    }
+
     /// The zxids of the snapshots, newest first.
     pub fn snapshots(&self) -> Vec<Zxid> {
         self.shared.store.snapshots()
@@ -272,7 +312,7 @@ impl Engine {
     }
 
     /// Removes all txns after `to`, by order of a leader, and opens the engine anew: the state is rebuilt. Snapshots
-    /// that hold such txns go first.
+    /// that hold such txns go first. The observer stays, and is told nothing of what this changes.
     ///
     /// # Errors
     /// [`ErrorKind::NotInLog`] if the state at `to` cannot be rebuilt: nothing was changed, but the engine is closed.
@@ -280,9 +320,12 @@ impl Engine {
     pub fn truncate(self, leader: Epoch, to: Zxid) -> Result<(Engine, TruncateReport, OpenReport)> {
         self.shared.check_leader(leader)?;
         let shared = self.stop()?;
+        let observer = shared.pipeline.take_observer();
         let EngineShared { log, store, options, home, lock, .. } = shared;
         let floor = log.floor_zxid();
-        let has_base = floor == Zxid::ZERO || store.snapshots().iter().any(|end| *end <= to && *end >= floor);
+        // Read before anything newer is removed: afterwards there is nothing else.
+        let is_base = |end: &Zxid| *end <= to && *end >= floor && store.verify(*end).is_ok();
+        let has_base = floor == Zxid::ZERO || store.snapshots().iter().any(is_base);
         if to < floor || !has_base {
             let why = format!("no snapshot is left from which the state at {to} could be rebuilt");
             return Err(Error::new(ErrorKind::NotInLog, "not_in_log", why));
@@ -293,7 +336,7 @@ impl Engine {
         let (log, report) = log.truncate(to)?;
         log.close()?;
         drop(lock);
-        let (engine, opened) = options.open_home(home, Box::new(Unobserved))?;
+        let (engine, opened) = options.open_home(home, observer)?;
         Ok((engine, report, opened))
     }
 
@@ -312,23 +355,25 @@ impl Engine {
     /// # Errors
     /// [`ErrorKind::Poisoned`] if a write has failed; what a failed snapshot said.
     pub fn close(self) -> Result<()> {
-        if self.shared.options.snapshot_on_close {
-            self.snapshot()?.join()?;
-        }
-        self.stop()?.log.close()
+        let snapshot = if self.shared.options.snapshot_on_close {
+            self.snapshot().and_then(SnapshotTask::join).map(drop)
+        } else {
+            Ok(())
+        };
+        self.stop()?.log.close()?;
+        snapshot
     }
 
     /// Ends the thread and the pipeline.
     pub(super) fn stop(self) -> Result<EngineShared> {
-        let Engine { mut snapshotter, shared } = self;
+        let Engine { mut snapshotter, ending, shared } = self;
         if shared.pipeline.commit() == Commit::WhenDurable {
             // What is logged will be durable, and is told so.
             shared.log.flush()?;
             shared.pipeline.apply_through(shared.log.durable_zxid());
         }
         snapshotter.stop();
-        shared.pipeline.close();
-        drop(snapshotter);
+        drop((snapshotter, ending));
         Ok(Arc::into_inner(shared).expect("the thread has ended, and nobody else has it"))
     }
 }

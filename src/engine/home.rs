@@ -3,6 +3,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::{Error, Result};
+use crate::format::Name;
+use crate::format::snapshot::SnapshotName;
 use crate::io::{BackendChoice, Disk, ensure_dir, names_in, open_dir, open_dir_to_read, remove_dir};
 
 /// The directories of an engine: one at the top, and for each generation one for the log and one for the snapshots.
@@ -18,6 +20,12 @@ pub(crate) trait Home: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io), [`ErrorKind::NoSpace`](crate::ErrorKind::NoSpace).
     fn room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>>;
+
+    /// The same of a generation that was made before.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) if it is not there.
+    fn existing_room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>>;
 
     /// The generations of which there is something.
     fn generations(&self) -> Result<Vec<u64>>;
@@ -110,6 +118,14 @@ impl Home for Directories {
         open(&path, self.backend)
     }
 
+    fn existing_room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
+        let path = self.path(room, generation);
+        match open_dir(&path, self.backend) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(missing(room, generation)),
+            opened => opened.map_err(|e| failed("open a directory", e, &path)),
+        }
+    }
+
     fn generations(&self) -> Result<Vec<u64>> {
         let mut found = Vec::new();
         for room in Room::ALL {
@@ -125,9 +141,21 @@ impl Home for Directories {
     fn remove(&self, generation: u64) -> Result<()> {
         Room::ALL.into_iter().try_for_each(|room| {
             let path = self.path(room, generation);
-            remove_dir(&path).map_err(|e| failed("remove a directory", e, &path))
+            remove_dir(&path, &is_ours).map_err(|e| failed("remove a directory", e, &path))
         })
     }
+}
+
+/// The directory of a generation in use is not there.
+pub(super) fn missing(room: Room, generation: u64) -> Error {
+    let name = room.name(generation);
+    let why = "the directory is missing: is it on a disk that is not mounted, or in another place?";
+    Error::corrupt("generation_missing", why).in_file(&name)
+}
+
+/// A name that the log or the snapshots give.
+fn is_ours(name: &str) -> bool {
+    Name::parse(name) != Name::Foreign || SnapshotName::parse(name) != SnapshotName::Foreign
 }
 
 #[cfg(test)]

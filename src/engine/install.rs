@@ -2,7 +2,6 @@ use std::io::{Read, Write};
 
 use super::generation::Generation;
 use super::handle::Engine;
-use super::open::Unobserved;
 use super::report::OpenReport;
 use super::shared::EngineShared;
 use super::take::take_snapshot;
@@ -33,7 +32,7 @@ impl Engine {
 
     /// Replaces the whole state by that of a snapshot, which a leader has [sent](Engine::send_snapshot): the bytes of
     /// its file, up to the end of `source`. The leader's database may have another id; this one keeps its own. The
-    /// engine is opened anew, without an observer.
+    /// engine is opened anew, with its observer, who is told nothing of what this changes.
     ///
     /// The old state stays untouched until the new one is durable, log and snapshot: whatever fails, and whenever the
     /// power is cut, opening gives one of them, whole. Epochs that were promised stay promised. The disk has room for
@@ -50,15 +49,19 @@ impl Engine {
     pub fn install(self, leader: Epoch, source: &mut dyn Read) -> Result<(Engine, OpenReport)> {
         self.shared().check_leader(leader)?;
         let shared = self.stop()?;
+        let observer = shared.pipeline.take_observer();
         let EngineShared { log, pipeline, store, manifest, options, home, lock, clock, .. } = shared;
         let epoch = log.epoch();
         log.close()?;
         // There may be no memory for two states.
         drop((pipeline, store));
-        let EngineManifest { database_id, generation, .. } = manifest.get();
-        let number = generation + 1;
-        // What an earlier attempt left.
-        home.remove(number)?;
+        let EngineManifest { database_id, generation, spare, .. } = manifest.get();
+        // What an earlier attempt left, which nobody else can have made.
+        if spare != 0 {
+            home.remove(spare)?;
+        }
+        let number = home.generations()?.last().map_or(generation, |last| *last.max(&generation)) + 1;
+        manifest.commit(|manifest| manifest.spare = number)?;
         let next = Generation { home: &home, number, database_id, options: &options, clock: &clock };
         let store = next.store()?;
         let received = store.receive(source)?;
@@ -71,7 +74,7 @@ impl Engine {
         drop(received);
         let commit = || {
             manifest.commit(|manifest| {
-                manifest.generation = number;
+                (manifest.generation, manifest.spare) = (number, generation);
                 manifest.accepted = manifest.accepted.max(end.epoch());
             })
         };
@@ -81,6 +84,6 @@ impl Engine {
         next.write(&store, tree, epoch)?;
         commit()?;
         drop((store, lock));
-        options.open_home(home, Box::new(Unobserved))
+        options.open_home(home, observer)
     }
 }

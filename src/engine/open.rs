@@ -16,14 +16,7 @@ use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Txn, TxnBo
 use crate::io::{Disk, Lock};
 use crate::log::{Log, LogOptions, Record, RecoveryReport};
 use crate::snapshot::{SnapshotInfo, SnapshotStore, load};
-use crate::tree::{Change, DataTree, Observer, Outcome, Proposer, SharedTree};
-
-/// Nobody is told of changes.
-pub(super) struct Unobserved;
-
-impl Observer for Unobserved {
-    fn changed(&mut self, _: Change<'_>) {}
-}
+use crate::tree::{DataTree, Observer, Outcome, Proposer, SharedTree};
 
 /// A state that was brought back: a snapshot's, and the log's behind it.
 struct Restored {
@@ -56,22 +49,32 @@ pub(super) fn open_at(
     let root = home.root();
     let lock = take_lock(root.as_ref())?;
     let (manifest, created) = open_manifest(home.as_ref(), &root, options, &mut random)?;
-    let EngineManifest { database_id, generation, .. } = manifest.get();
-    // What a restore or an install left behind, before it or after.
-    for other in home.generations()?.into_iter().filter(|other| *other != generation) {
-        home.remove(other)?;
-    }
-    let snapshots = home.room(Room::Snapshots, generation)?;
+    let EngineManifest { database_id, generation, spare, established, .. } = manifest.get();
+    let room = |room| {
+        if established { home.existing_room(room, generation) } else { home.room(room, generation) }
+    };
+    let snapshots = room(Room::Snapshots)?;
     let seed = Random::from_system();
     let (store, store_report) = SnapshotStore::open(snapshots, database_id, Numbering::Zxid, seed)?;
-    let log_disk = home.room(Room::Log, generation)?;
-    let log_options = LogOptions { expected_database_id: Some(database_id), ..options.log.clone() };
+    let log_disk = room(Room::Log)?;
+    let log_options = LogOptions {
+        expected_database_id: Some(database_id),
+        must_exist: established,
+        ..options.log.clone()
+    };
     let restored = restore(&store, &log_disk, &log_options, &clock)?;
     let Restored { tree, log, snapshot, skipped, replay, report, load_ns } = restored;
     let epoch = log.epoch();
-    if epoch > manifest.get().accepted {
-        // The log's fence stands for itself; a promise that is older than it means nothing.
-        manifest.commit(|manifest| manifest.accepted = epoch)?;
+    // Only now that the state in use is known to be whole, the other one may go.
+    if spare != 0 {
+        home.remove(spare)?;
+    }
+    // The log's fence stands for itself; a promise that is older than it means nothing.
+    if epoch > manifest.get().accepted || spare != 0 || !established {
+        manifest.commit(|manifest| {
+            manifest.accepted = manifest.accepted.max(epoch);
+            (manifest.spare, manifest.established) = (0, true);
+        })?;
     }
     let last_zxid = tree.last_zxid();
     let open_report = OpenReport {
@@ -100,7 +103,7 @@ pub(super) fn open_at(
         store,
         manifest,
         requests: Arc::default(),
-        rare: Mutex::new(()),
+        writing: Mutex::new(()),
         options: options.clone(),
         clock,
         home,
@@ -142,7 +145,14 @@ fn open_manifest(
         return Err(Error::corrupt("engine_manifest_missing", why));
     }
     let database_id = asked.unwrap_or_else(|| DatabaseId::random(random));
-    let first = EngineManifest { database_id, version: 1, accepted: Epoch::ZERO, generation: 1 };
+    let first = EngineManifest {
+        database_id,
+        version: 1,
+        accepted: Epoch::ZERO,
+        generation: 1,
+        spare: 0,
+        established: false,
+    };
     Ok((ManifestFile::create(root, first)?, true))
 }
 

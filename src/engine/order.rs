@@ -39,11 +39,6 @@ impl Order {
         Order { proposer, last, last_foreign: Zxid::ZERO, trigger, is_snapshot_due: false, random }
     }
 
-    /// The last txn that was logged.
-    pub(super) fn last(&self) -> Zxid {
-        self.last
-    }
-
     /// Whether it is time for a snapshot.
     pub(super) fn is_snapshot_due(&self) -> bool {
         self.is_snapshot_due
@@ -74,7 +69,7 @@ impl Order {
             let zxid = self.next_zxid(log.epoch())?;
             let Caller { session_id, cxid, identities } = *caller;
             let context = RequestContext { zxid, time_ms, session_id, cxid, identities };
-            let proposal = self.proposer.propose(&pipeline.tree.read(), request, &context);
+            let proposal = self.proposer.propose(&pipeline.tree.read_again(), request, &context);
             let is_unfinished = proposal.is_unfinished();
             let found = found(&proposal, request);
             let ticket = self.log(log, pipeline, proposal.to_buf(), found).inspect_err(|_| {
@@ -125,6 +120,7 @@ impl Order {
         match log.append(&record) {
             Ok(durable) => {
                 self.last = zxid;
+                pipeline.logged(zxid);
                 self.is_snapshot_due |= self.trigger.count(1, payload.as_bytes().len() as u64);
                 Ok(Ticket::new(durable, slot, pipeline.clone()))
             }

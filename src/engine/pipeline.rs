@@ -25,6 +25,8 @@ pub enum Commit {
 
 /// Most txns that are applied under one lock of the tree, so that readers get their turn.
 const APPLIED_AT_ONCE: usize = 256;
+/// Most bytes of them, as long as one is larger: what a multi of some thousand operations has.
+const APPLIED_BYTES: usize = 128 * 1024;
 
 /// A txn that is logged and not yet applied.
 #[derive(Debug)]
@@ -52,12 +54,20 @@ pub(super) struct Pipeline {
     /// Only who holds this applies, so that txns are applied in order.
     applier: Mutex<Applier>,
     applied: AtomicU64,
+    logged: AtomicU64,
     pub(super) recent: Mutex<Recent>,
 }
 
 struct Applier {
     observer: Box<dyn Observer + Send>,
     batch: Vec<Pending>,
+}
+
+/// Nobody is told of changes.
+pub(super) struct Unobserved;
+
+impl Observer for Unobserved {
+    fn changed(&mut self, _: Change<'_>) {}
 }
 
 /// An observer that is not known by its type.
@@ -80,13 +90,15 @@ impl Pipeline {
         observer: Box<dyn Observer + Send>,
         recent: Recent,
     ) -> Pipeline {
-        let applied = AtomicU64::new(tree.read().last_zxid().get());
+        let last = tree.read().last_zxid().get();
+        let (applied, logged) = (AtomicU64::new(last), AtomicU64::new(last));
         Pipeline {
             tree,
             commit,
             queue: Mutex::default(),
             applier: Mutex::new(Applier { observer, batch: Vec::new() }),
             applied,
+            logged,
             recent: Mutex::new(recent),
         }
     }
@@ -106,6 +118,16 @@ impl Pipeline {
     /// The last txn that is applied.
     pub(super) fn applied(&self) -> Zxid {
         Zxid::new(self.applied.load(Ordering::Acquire))
+    }
+
+    /// The last txn that is logged.
+    pub(super) fn last_logged(&self) -> Zxid {
+        Zxid::new(self.logged.load(Ordering::Acquire))
+    }
+
+    /// Takes note that a txn was logged. Only who holds the order calls it.
+    pub(super) fn logged(&self, zxid: Zxid) {
+        self.logged.store(zxid.get(), Ordering::Release);
     }
 
     /// How many txns wait to be applied.
@@ -142,8 +164,11 @@ impl Pipeline {
         loop {
             {
                 let mut queue = self.queue.lock();
-                while batch.len() < APPLIED_AT_ONCE && queue.front().is_some_and(|p| p.zxid <= through) {
-                    batch.extend(queue.pop_front());
+                let mut bytes = 0;
+                while batch.len() < APPLIED_AT_ONCE && bytes < APPLIED_BYTES {
+                    let Some(pending) = queue.pop_front_if(|p| p.zxid <= through) else { break };
+                    bytes += pending.txn.as_bytes().len();
+                    batch.push(pending);
                 }
             }
             let Some(last) = batch.last() else { return };
@@ -159,6 +184,11 @@ impl Pipeline {
                 recent.push(txn);
             }
         }
+    }
+
+    /// Takes the observer out, for the engine that comes after this one.
+    pub(super) fn take_observer(&self) -> Box<dyn Observer + Send> {
+        std::mem::replace(&mut self.applier.lock().observer, Box::new(Unobserved))
     }
 
     /// Ends the pipeline: whoever waits for a txn that was not applied is told so.

@@ -33,9 +33,11 @@ impl Recent {
         self.txns.iter().map(TxnBuf::zxid).collect()
     }
 
-    /// The txns after `after` up to `through`, if the one after `after` is here.
+    /// The txns after `after` up to `through`, if all of them are here.
     pub(super) fn between(&self, after: Zxid, through: Zxid) -> Option<Vec<TxnBuf>> {
-        if self.txns.front().is_none_or(|first| first.zxid() > after) {
+        let is_here = self.txns.front().is_some_and(|first| first.zxid() <= after)
+            && self.txns.back().is_some_and(|last| last.zxid() >= through);
+        if !is_here {
             return None;
         }
         let wanted = |txn: &&TxnBuf| txn.zxid() > after && txn.zxid() <= through;
@@ -66,6 +68,7 @@ mod tests {
         );
         let got = recent.between(Zxid::new(3), Zxid::new(4)).unwrap();
         assert_eq!(got.iter().map(TxnBuf::zxid).collect::<Vec<_>>(), [Zxid::new(4)]);
+        assert!(recent.between(Zxid::new(3), Zxid::new(6)).is_none(), "6 is not here yet");
         recent.push(txn(6, 9_990));
         assert_eq!(recent.zxids(), [6].map(Zxid::new), "one is always kept");
         let mut none = Recent::new(0, 10_000);

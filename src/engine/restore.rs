@@ -133,7 +133,10 @@ pub fn restore(
     let home: Arc<dyn Home> = Arc::new(home);
     let first = Generation { home: &home, number: 1, database_id, options, clock: &clock };
     first.write(&first.store()?, tree, last_zxid.epoch())?;
-    ManifestFile::create(&root, EngineManifest { database_id, version: 1, accepted, generation: 1 })?;
+    ManifestFile::create(
+        &root,
+        EngineManifest { database_id, version: 1, accepted, generation: 1, spare: 0, established: true },
+    )?;
     Ok(RestoreReport {
         snapshot,
         skipped,

@@ -60,6 +60,7 @@ fn every_state_of_the_past_is_there_again() {
         assert_eq!((opened.last_zxid, opened.digest, opened.replayed), (*zxid, *digest, 0));
         assert_eq!(restored.accepted_epoch(), Epoch::new(8), "promises are kept");
         assert_eq!(restored.tree().sessions().len(), sessions);
+        restored.enter_epoch(Epoch::new(8)).unwrap();
         let request = Request::Delete { path: "/node-4", version: -1 };
         assert!(
             n < 4 || restored.submit(&request, &Caller::default()).unwrap().wait().unwrap().code().is_ok()

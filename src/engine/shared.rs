@@ -15,7 +15,7 @@ use crate::snapshot::SnapshotStore;
 
 /// What an engine's handle and its thread share.
 ///
-/// Lock order: `rare`, then `order`, then the pipeline's.
+/// Lock order: `writing`, then `order`, then the pipeline's.
 pub(super) struct EngineShared {
     pub(super) log: Log,
     pub(super) pipeline: Arc<Pipeline>,
@@ -23,8 +23,8 @@ pub(super) struct EngineShared {
     pub(super) store: SnapshotStore,
     pub(super) manifest: ManifestFile,
     pub(super) requests: Arc<Requests>,
-    /// Held through each rare change: of an epoch, or when snapshots are written.
-    pub(super) rare: Mutex<()>,
+    /// Held while a snapshot is written.
+    pub(super) writing: Mutex<()>,
     pub(super) options: EngineOptions,
     pub(super) clock: Clock,
     pub(super) home: Arc<dyn Home>,

@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use super::home::{Home, Room};
-use super::open::Unobserved;
+use super::pipeline::Unobserved;
 use super::take::take_snapshot;
 use super::*;
 use crate::base::{Epoch, Random, Result, Zxid};
@@ -78,6 +78,12 @@ impl Home for SimHome {
             disk
         };
         Ok(rooms.entry((room, generation)).or_insert_with(make).handle())
+    }
+
+    fn existing_room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
+        let rooms = self.rooms.lock();
+        let disk = rooms.get(&(room, generation)).ok_or_else(|| super::home::missing(room, generation))?;
+        Ok(disk.handle())
     }
 
     fn generations(&self) -> Result<Vec<u64>> {
@@ -210,6 +216,10 @@ impl Run {
     }
 
     fn live(&mut self, mut engine: Engine) {
+        // What an earlier life has promised, this one keeps: it is the leader of that epoch.
+        if let Err(error) = engine.enter_epoch(engine.accepted_epoch()) {
+            return Run::excuse(&error);
+        }
         for _ in 0..40 + self.random.below(60) {
             let outcome = match self.random.below(24) {
                 // In this thread, where bugs are planted.

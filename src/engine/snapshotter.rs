@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::order::Order;
 use super::shared::EngineShared;
 use super::take::take_snapshot;
 use crate::base::{Error, ErrorKind, Result};
@@ -59,6 +58,7 @@ struct State {
     /// A trigger wants one.
     is_due: bool,
     is_stopping: bool,
+    failure: Option<Error>,
 }
 
 impl Requests {
@@ -76,6 +76,15 @@ impl Requests {
     fn trigger(&self) {
         self.state.lock().is_due = true;
         self.asked.notify_all();
+    }
+
+    /// Why the last one has failed.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.state.lock().failure.clone()
+    }
+
+    fn ended(&self, outcome: &Result<SnapshotInfo>) {
+        self.state.lock().failure = outcome.as_ref().err().cloned();
     }
 
     /// Waits for a request; none if it is time to end.
@@ -129,11 +138,12 @@ impl Snapshotter {
         Ok(Snapshotter { shared: Some(shared.clone()), thread: Some(thread) })
     }
 
-    /// Asks for a snapshot when it is time.
-    pub(super) fn check(&self, order: &mut Order) {
-        let Some(shared) = self.shared.as_ref().filter(|_| order.is_snapshot_due()) else { return };
+    /// Asks for a snapshot, which is due, if it is permitted.
+    pub(super) fn check(&self) {
+        let Some(shared) = &self.shared else { return };
+        // Asked without a lock: it is not ours.
         if shared.options.snapshot_permit.as_ref().is_none_or(|permit| permit()) {
-            order.snapshot_begins();
+            shared.order.lock().snapshot_begins();
             shared.requests.trigger();
         }
     }
@@ -159,6 +169,7 @@ impl Drop for Snapshotter {
 fn write_snapshots(shared: &EngineShared) {
     while let Some(tasks) = shared.requests.next() {
         let outcome = take_snapshot(shared);
+        shared.requests.ended(&outcome);
         for task in tasks {
             task.end(outcome.clone());
         }

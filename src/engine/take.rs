@@ -10,14 +10,17 @@ const PLACES_AT_ONCE: u32 = 64;
 
 /// Writes a snapshot of the tree while it changes, removes what is no longer needed of older ones, and purges the log.
 pub(super) fn take_snapshot(shared: &EngineShared) -> Result<SnapshotInfo> {
-    let _rare = shared.rare.lock();
+    let _writing = shared.writing.lock();
     let (start, sessions) = {
         let tree = shared.pipeline.tree.read();
         (tree.last_zxid(), tree.sessions())
     };
     if shared.store.snapshots().first() == Some(&start) {
-        // Nothing has happened since. Whether it is well is worth to know.
-        return shared.store.verify(start);
+        // Nothing has happened since. If it is not well, it is written anew.
+        match shared.store.verify(start) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {}
+            outcome => return outcome,
+        }
     }
     // The txns of the walk's time must be there when it ends.
     let pin = shared.log.pin(start)?;
@@ -73,7 +76,9 @@ fn pace(shared: &EngineShared, writer: &mut SnapshotWriter) {
 /// Old snapshots go, then the log that only they needed. What cannot be removed is tried again the next time.
 fn clean_up(shared: &EngineShared) -> Result<()> {
     let kept = shared.store.retain(shared.options.snapshots_kept)?;
-    if let Some(oldest) = kept.oldest_kept {
+    let well = shared.store.snapshots().len().saturating_sub(kept.troubled.len());
+    // As long as there are fewer than are to be kept, the log is what stands in for them.
+    if let Some(oldest) = kept.oldest_kept.filter(|_| well >= shared.options.snapshots_kept) {
         shared.log.purge(oldest, &shared.options.log_retention)?;
     }
     Ok(())

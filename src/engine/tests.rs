@@ -206,8 +206,12 @@ fn a_log_that_does_not_reach_the_snapshot_is_refused() {
     // Without the log, the snapshot stands alone, and what came after it is lost: refused.
     std::fs::rename(dir.path().join("log-1"), dir.path().join("elsewhere")).unwrap();
     let error = options().open(dir.path()).unwrap_err();
-    assert_eq!((error.kind(), error.code()), (ErrorKind::Corrupt, "log_behind_snapshot"), "{error}");
-    std::fs::remove_dir_all(dir.path().join("log-1")).unwrap();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Corrupt, "generation_missing"), "{error}");
+    assert!(!dir.path().join("log-1").exists(), "nothing was changed");
+    // Nor with an empty directory in its place.
+    std::fs::create_dir(dir.path().join("log-1")).unwrap();
+    assert_eq!(options().open(dir.path()).unwrap_err().code(), "log_missing");
+    std::fs::remove_dir(dir.path().join("log-1")).unwrap();
     std::fs::rename(dir.path().join("elsewhere"), dir.path().join("log-1")).unwrap();
     options().open(dir.path()).unwrap();
     // Without the manifest nobody knows which state is meant.
@@ -371,4 +375,110 @@ fn hooks_of_engine_and_snapshots_are_listed() {
         }
     }
     assert_eq!(hooks, BUGS.iter().map(|bug| (*bug).to_owned()).collect());
+}
+
+#[test]
+fn without_a_snapshot_a_lost_log_is_no_new_engine() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().open(dir.path()).unwrap();
+    made(&engine, "/a").unwrap();
+    engine.close().unwrap();
+    std::fs::rename(dir.path().join("log-1"), dir.path().join("kept")).unwrap();
+    assert_eq!(options().open(dir.path()).unwrap_err().code(), "generation_missing");
+    std::fs::remove_dir_all(dir.path().join("snapshots-1")).unwrap();
+    assert_eq!(options().open(dir.path()).unwrap_err().code(), "generation_missing");
+}
+
+#[test]
+fn directories_that_are_not_the_engines_are_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(elsewhere.path().join("precious"), "x").unwrap();
+    let (engine, _) = options().open(dir.path()).unwrap();
+    made(&engine, "/a").unwrap();
+    engine.close().unwrap();
+    std::fs::create_dir(dir.path().join("log-2")).unwrap();
+    std::fs::copy(dir.path().join("log-1/log.manifest"), dir.path().join("log-2/log.manifest")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("log-9")).unwrap();
+    options().open(dir.path()).unwrap();
+    assert!(dir.path().join("log-2/log.manifest").exists() && elsewhere.path().join("precious").exists());
+}
+
+#[test]
+fn who_holds_the_tree_may_submit() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().open(dir.path()).unwrap();
+    made(&engine, "/a").unwrap();
+    std::thread::scope(|scope| {
+        let tree = engine.tree();
+        let writer = scope.spawn(|| set(&engine, "/a", b"1").unwrap());
+        // Until the writer waits for the tree.
+        while engine.durable_zxid() < Zxid::new(2) {
+            std::thread::yield_now();
+        }
+        let request = Request::SetData { path: "/a", data: Some(b"2"), version: -1 };
+        let ticket = engine.submit(&request, &Caller::default()).unwrap();
+        assert_eq!(engine.logged_zxid(), ticket.zxid());
+        drop(tree);
+        assert!(writer.join().unwrap().code().is_ok() && ticket.wait().unwrap().code().is_ok());
+    });
+}
+
+#[test]
+fn a_dropped_engine_tells_those_who_wait() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().commit(Commit::ByServer).open(dir.path()).unwrap();
+    let ticket = engine.submit(&create("/a", b"", &[Acl::open()]), &Caller::default()).unwrap();
+    ticket.wait_durable().unwrap();
+    drop(engine);
+    assert_eq!(ticket.wait().unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn ep_a_promise_binds_the_old_leader_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().open(dir.path()).unwrap();
+    made(&engine, "/a").unwrap();
+    engine.accept_epoch(Epoch::new(7)).unwrap();
+    assert_eq!(set(&engine, "/a", b"x").unwrap_err().kind(), ErrorKind::Fenced);
+    let body = TxnBody::CreateSession { timeout_ms: 1 };
+    let txn = Txn { zxid: Zxid::from_parts(9, 1), time_ms: 1, session_id: 7, cxid: 0, digest: None, body };
+    assert_eq!(engine.append(Epoch::new(7), &txn).unwrap_err().kind(), ErrorKind::Invalid);
+    engine.enter_epoch(Epoch::new(7)).unwrap();
+    assert_eq!(set(&engine, "/a", b"x").unwrap().zxid, Zxid::from_parts(7, 1));
+    assert_eq!(engine.apply(Zxid::new(1)).unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn tr_a_rotten_base_is_found_before_newer_snapshots_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().snapshots_kept(2).open(dir.path()).unwrap();
+    made(&engine, "/a").unwrap();
+    for i in 0..3000_u32 {
+        let request = Request::SetData { path: "/a", data: Some(&[7; 200]), version: -1 };
+        drop(engine.submit(&request, &Caller::default()).unwrap());
+        if i == 2000 {
+            set(&engine, "/a", b"old").unwrap();
+            engine.snapshot().unwrap().join().unwrap();
+        }
+    }
+    let newest = set(&engine, "/a", b"new").unwrap().zxid;
+    engine.snapshot().unwrap().join().unwrap();
+    let old = engine.snapshots()[1];
+    engine.close().unwrap();
+    let name = crate::format::snapshot::snapshot_name(old);
+    let path = dir.path().join("snapshots-1").join(name);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let (engine, _) = options().snapshots_kept(2).open(dir.path()).unwrap();
+    let floor = engine.sync_plan(Zxid::new(1)).decision.reason;
+    let outcome = engine.truncate(Epoch::ZERO, Zxid::new(old.get() + 1));
+    if floor == SyncReason::Purged {
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::NotInLog);
+        let (engine, report) = options().open(dir.path()).unwrap();
+        assert_eq!(report.last_zxid, newest);
+        drop(engine);
+    }
 }

@@ -17,6 +17,10 @@ pub(crate) struct EngineManifest {
     pub(crate) accepted: Epoch,
     /// Which log and which snapshots are in use: a whole state that was installed or restored begins a new one.
     pub(crate) generation: u64,
+    /// A generation that is ours and not in use: it is being built, or was replaced. Zero if there is none.
+    pub(crate) spare: u64,
+    /// Whether the generation in use was opened once: from then on its log must be there.
+    pub(crate) established: bool,
 }
 
 const TITLE: &str = "arborlog engine";
@@ -33,11 +37,12 @@ pub(crate) const ENGINE_MANIFEST_BYTES_MAX: usize = 4096;
 impl EngineManifest {
     pub(crate) fn encode(&self) -> String {
         let mut out = String::with_capacity(192);
-        let EngineManifest { database_id, version, accepted, generation } = self;
+        let EngineManifest { database_id, version, accepted, generation, spare, established } = self;
+        let established = if *established { "yes" } else { "no" };
         write!(
             out,
             "{TITLE} {FORMAT}\ndatabase_id {database_id}\nversion {version}\naccepted_epoch {accepted}\n\
-             generation {generation}\n"
+             generation {generation}\nspare {spare}\nestablished {established}\n"
         )
         .expect("writing to a string");
         let crc = crc32(0, out.as_bytes());
@@ -79,6 +84,8 @@ impl EngineManifest {
             version: field("version")?.parse().ok()?,
             accepted: Epoch::new(field("accepted_epoch")?.parse().ok()?),
             generation: field("generation")?.parse().ok()?,
+            spare: field("spare")?.parse().ok()?,
+            established: field("established")? == "yes",
         })
     }
 }
@@ -91,7 +98,14 @@ mod tests {
     #[test]
     fn round_trips_and_refuses_every_change() {
         let database_id = DatabaseId::random(&mut Random::from_seed(5));
-        let manifest = EngineManifest { database_id, version: 3, accepted: Epoch::new(9), generation: 2 };
+        let manifest = EngineManifest {
+            database_id,
+            version: 3,
+            accepted: Epoch::new(9),
+            generation: 2,
+            spare: 1,
+            established: true,
+        };
         let text = manifest.encode();
         assert!(text.len() < ENGINE_MANIFEST_BYTES_MAX);
         assert_eq!(EngineManifest::decode(text.as_bytes()).unwrap(), manifest);

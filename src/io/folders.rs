@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use rustix::fs::{self, AtFlags, Mode, OFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::contract::EntryKind;
@@ -20,19 +20,28 @@ pub(crate) fn ensure_dir(path: &Path) -> io::Result<()> {
     sync_parent(path)
 }
 
-/// Removes a directory and the files in it; that it is not there is as good. What is no file in it is left alone, and
-/// with it the directory.
-pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
+/// Removes those files of a directory that are `ours` by their names, and the directory if nothing is left in it; that
+/// it is not there is as good. A symbolic link is not followed, and stays.
+pub(crate) fn remove_dir(path: &Path, ours: &dyn Fn(&str) -> bool) -> io::Result<()> {
+    match fs::lstat(path) {
+        Err(Errno::NOENT) => return Ok(()),
+        Err(errno) => return Err(errno.into()),
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::Directory => return Ok(()),
+        Ok(_) => {}
+    }
     let disk = match open_dir_to_read(path) {
         Ok(disk) => disk,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(e),
     };
-    for entry in disk.list()?.iter().filter(|entry| entry.kind == EntryKind::File) {
+    for entry in disk.list()?.iter().filter(|entry| entry.kind == EntryKind::File && ours(&entry.name)) {
         disk.remove(&entry.name)?;
     }
-    fs::unlinkat(fs::CWD, path, AtFlags::REMOVEDIR)?;
-    sync_parent(path)
+    match fs::unlinkat(fs::CWD, path, AtFlags::REMOVEDIR) {
+        // What is not ours stays, and the directory with it.
+        Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST) => sync_parent(path),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// The names in a directory, sorted; none if it is not there.

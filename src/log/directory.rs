@@ -4,7 +4,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::base::{Error, ErrorKind, Result, limits};
-use crate::format::{LOCK_NAME, MANIFEST_NAME, MANIFEST_TEMP_NAME, Manifest, RESERVE_NAME, segment_name};
+use crate::format::{
+    LOCK_NAME, MANIFEST_NAME, MANIFEST_TEMP_NAME, Manifest, Name, RESERVE_NAME, segment_name,
+};
 use crate::io::{BackendChoice, Disk, File, Lock, OpenMode, open_dir, open_dir_to_read};
 use crate::log::segment_file::without_hole;
 
@@ -78,6 +80,16 @@ pub(crate) fn take_lock_unless(
         rehearse()?;
     }
     take_lock(disk)
+}
+
+/// Refuses a directory that holds nothing of a log, where there has to be one: before a lock is made in it.
+pub(crate) fn check_exists(disk: &dyn Disk) -> Result<()> {
+    let entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
+    if entries.iter().all(|entry| matches!(Name::parse(&entry.name), Name::Foreign | Name::Lock)) {
+        let why = "the directory holds no log, though there was one";
+        return Err(Error::corrupt("log_missing", why).in_file(MANIFEST_NAME));
+    }
+    Ok(())
 }
 
 /// Reads the manifest, or `None` if there is none.

@@ -6,7 +6,7 @@ use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid, checksum
 use crate::format::{DatabaseId, IndexEntry, Numbering};
 use crate::io::{BackendInfo, Disk, Lock};
 use crate::log::commit::Incoming;
-use crate::log::directory::{open_log_dir, take_lock};
+use crate::log::directory::{check_exists, open_log_dir, take_lock};
 use crate::log::engine::{OnDurable, Patience, Shared, StartOptions, Threads};
 use crate::log::options::LogOptions;
 use crate::log::read::{Damage, LogReader, Record, Replay, not_in_log, verify};
@@ -114,6 +114,9 @@ impl LogOptions {
         replay: Option<&mut Replay<'_>>,
     ) -> Result<(Log, RecoveryReport)> {
         let clock = Clock::real();
+        if self.must_exist {
+            check_exists(disk.as_ref())?;
+        }
         // Before any queue is made: a ring keeps the lock until its last write has ended.
         let lock = lock.map_or_else(|| take_lock(disk.as_ref()), Ok)?;
         let mut random = Random::from_system();

@@ -121,6 +121,8 @@ pub struct LogOptions {
     pub(crate) stuck_after: Duration,
     /// Where a log begins that is created: after the state of a snapshot that was installed.
     pub(crate) created_after: Zxid,
+    /// Whether a directory without a log is refused instead of taken for a new one.
+    pub(crate) must_exist: bool,
 }
 
 impl Default for LogOptions {
@@ -140,6 +142,7 @@ impl Default for LogOptions {
             slow_sync: Duration::from_secs(1),
             stuck_after: Duration::from_secs(30),
             created_after: Zxid::ZERO,
+            must_exist: false,
         }
     }
 }

@@ -30,6 +30,11 @@ impl SharedTree {
         self.0.read()
     }
 
+    /// The same for who may hold the tree already, in this thread: it does not wait behind a writer that waits for that.
+    pub(crate) fn read_again(&self) -> RwLockReadGuard<'_, DataTree> {
+        self.0.read_recursive()
+    }
+
     /// Applies a txn. Readers see all of it, or nothing.
     pub fn apply(&self, txn: &Txn<'_>, observer: &mut impl Observer) -> Outcome {
         self.0.write().apply(txn, observer)
