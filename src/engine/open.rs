@@ -49,14 +49,14 @@ pub(super) fn open_at(
     let root = home.root();
     let lock = take_lock(root.as_ref())?;
     let (manifest, created) = open_manifest(home.as_ref(), &root, options, &mut random)?;
-    let EngineManifest { database_id, generation, spare, established, .. } = manifest.get();
-    let room = |room| {
+    let EngineManifest { database_id, generation, established, .. } = manifest.get();
+    let place = |room| {
         if established { home.existing_room(room, generation) } else { home.room(room, generation) }
     };
-    let snapshots = room(Room::Snapshots)?;
+    let snapshots = place(Room::Snapshots)?;
     let seed = Random::from_system();
     let (store, store_report) = SnapshotStore::open(snapshots, database_id, Numbering::Zxid, seed)?;
-    let log_disk = room(Room::Log)?;
+    let log_disk = place(Room::Log)?;
     let log_options = LogOptions {
         expected_database_id: Some(database_id),
         must_exist: established,
@@ -64,18 +64,7 @@ pub(super) fn open_at(
     };
     let restored = restore(&store, &log_disk, &log_options, &clock)?;
     let Restored { tree, log, snapshot, skipped, replay, report, load_ns } = restored;
-    let epoch = log.epoch();
-    // Only now that the state in use is known to be whole, the other one may go.
-    if spare != 0 {
-        home.remove(spare)?;
-    }
-    // The log's fence stands for itself; a promise that is older than it means nothing.
-    if epoch > manifest.get().accepted || spare != 0 || !established {
-        manifest.commit(|manifest| {
-            manifest.accepted = manifest.accepted.max(epoch);
-            (manifest.spare, manifest.established) = (0, true);
-        })?;
-    }
+    settle(home.as_ref(), &manifest, log.epoch())?;
     let last_zxid = tree.last_zxid();
     let open_report = OpenReport {
         created,
@@ -110,6 +99,22 @@ pub(super) fn open_at(
         lock,
     };
     Ok((shared, open_report))
+}
+
+/// Brings the manifest up to what was found. The state in use is known to be whole by now, so the other one may go.
+fn settle(home: &dyn Home, manifest: &ManifestFile, epoch: Epoch) -> Result<()> {
+    let EngineManifest { spare, established, accepted, .. } = manifest.get();
+    if spare != 0 {
+        home.remove(spare)?;
+    }
+    // The log's fence stands for itself; a promise that is older than it means nothing.
+    if epoch > accepted || spare != 0 || !established {
+        manifest.commit(|manifest| {
+            manifest.accepted = manifest.accepted.max(epoch);
+            (manifest.spare, manifest.established) = (0, true);
+        })?;
+    }
+    Ok(())
 }
 
 pub(super) fn take_lock(root: &dyn Disk) -> Result<Box<dyn Lock>> {
