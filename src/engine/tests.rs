@@ -473,12 +473,74 @@ fn tr_a_rotten_base_is_found_before_newer_snapshots_go() {
     bytes[middle] ^= 1;
     std::fs::write(&path, bytes).unwrap();
     let (engine, _) = options().snapshots_kept(2).open(dir.path()).unwrap();
-    let floor = engine.sync_plan(Zxid::new(1)).decision.reason;
+    let floor = engine.sync_plan(Zxid::new(2)).decision.reason;
     let outcome = engine.truncate(Epoch::ZERO, Zxid::new(old.get() + 1));
-    if floor == SyncReason::Purged {
-        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::NotInLog);
-        let (engine, report) = options().open(dir.path()).unwrap();
-        assert_eq!(report.last_zxid, newest);
-        drop(engine);
+    assert_eq!(floor, SyncReason::Purged, "or the log alone would do");
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::NotInLog);
+    let (_engine, report) = options().open(dir.path()).unwrap();
+    assert_eq!(report.last_zxid, newest);
+}
+
+#[test]
+fn a_damaged_newest_snapshot_is_written_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().open(dir.path()).unwrap();
+    made(&engine, "/a").unwrap();
+    let info = engine.snapshot().unwrap().join().unwrap();
+    engine.close().unwrap();
+    let path = dir.path().join("snapshots-1").join(&info.file);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let (engine, report) = options().open(dir.path()).unwrap();
+    assert_eq!(report.skipped.len(), 1);
+    assert_eq!(engine.snapshot().unwrap().join().unwrap().end, info.end);
+    engine.verify_snapshot(info.end).unwrap();
+    engine.close().unwrap();
+}
+
+#[test]
+fn the_log_is_purged_only_when_all_snapshots_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().snapshots_kept(2).open(dir.path()).unwrap();
+    made(&engine, "/a").unwrap();
+    for round in 0..3 {
+        for _ in 0..1500 {
+            let request = Request::SetData { path: "/a", data: Some(&[7; 300]), version: -1 };
+            drop(engine.submit(&request, &Caller::default()).unwrap());
+        }
+        set(&engine, "/a", b"x").unwrap();
+        engine.snapshot().unwrap().join().unwrap();
+        let is_whole = engine.changes(Zxid::ZERO, "/").is_ok();
+        assert_eq!(is_whole, round == 0, "after {} snapshots", round + 1);
     }
+}
+
+#[test]
+fn an_observer_stays_when_the_engine_is_truncated() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let count = told.clone();
+    let observer = move |_: crate::tree::Change<'_>| {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    };
+    let (engine, _) = options().open_observed(dir.path(), observer).unwrap();
+    made(&engine, "/a").unwrap();
+    made(&engine, "/b").unwrap();
+    let (engine, _, _) = engine.truncate(Epoch::ZERO, Zxid::new(1)).unwrap();
+    made(&engine, "/c").unwrap();
+    assert_eq!(told.load(std::sync::atomic::Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_failed_snapshot_is_heard_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().open(dir.path()).unwrap();
+    made(&engine, "/a").unwrap();
+    assert!(engine.snapshot_failure().is_none());
+    std::fs::remove_dir_all(dir.path().join("snapshots-1")).unwrap();
+    assert!(engine.snapshot().unwrap().join().is_err());
+    assert!(engine.snapshot_failure().is_some());
+    assert!(set(&engine, "/a", b"x").unwrap().code().is_ok(), "the engine goes on");
 }
