@@ -123,7 +123,7 @@ pub fn restore(
     let source = Source::open(source.as_ref(), what.source_log_dir.as_deref(), &options.log)?;
     let target = source.resolve(what.target)?;
     let (mut tree, snapshot, skipped) = source.base(target)?;
-    let replayed = source.replay(&mut tree, target)?;
+    let replayed = replay(&source.view, &mut tree, target)?;
     let source_zxid = tree.last_zxid();
     let closed_sessions = if what.sessions { 0 } else { close_sessions(&mut tree, clock.wall_ms())? };
     let (last_zxid, digest) = (tree.last_zxid(), tree.digest());
@@ -234,24 +234,21 @@ impl Source {
             .snapshots
             .open(&name, OpenMode::Read)
             .map_err(|e| Error::io("open a snapshot", e).in_file(&name))?;
-        let file = SnapshotFile::open(file, self.manifest.database_id, Numbering::Zxid)?;
-        if file.info.end != end {
-            let what = format!("the name says {end}, the snapshot {}", file.info.end);
-            return Err(Error::corrupt("snapshot_misnamed", what).in_file(&name).at_offset(0));
-        }
+        let file = SnapshotFile::open_named(file, end, self.manifest.database_id, Numbering::Zxid)?;
         load(&file, &mut |_| ())
     }
+}
 
-    fn replay(&self, tree: &mut DataTree, target: Zxid) -> Result<Replayed> {
-        let (mut reader, mut replayed) = (self.view.records(tree.last_zxid())?, Replayed::default());
-        while let Some(record) = reader.next_record()?.filter(|record| record.zxid <= target) {
-            replayed.visit(tree, &record);
-            if let Some(error) = replayed.error {
-                return Err(error);
-            }
+/// Applies the records of a log behind a tree's last txn, up to the target.
+pub(super) fn replay(view: &LogView, tree: &mut DataTree, target: Zxid) -> Result<Replayed> {
+    let (mut reader, mut replayed) = (view.records(tree.last_zxid())?, Replayed::default());
+    while let Some(record) = reader.next_record()?.filter(|record| record.zxid <= target) {
+        replayed.visit(tree, &record);
+        if let Some(error) = replayed.error {
+            return Err(error);
         }
-        Ok(replayed)
     }
+    Ok(replayed)
 }
 
 /// Closes all sessions; how many there were. Owners of nodes that are no sessions are among them.

@@ -1,17 +1,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::home::Room;
+use super::home::{Directories, Home, Room};
+use super::manifest_file::ManifestFile;
 use super::options::EngineOptions;
+use super::restore::replay;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::format::snapshot::SnapshotName;
-use crate::format::{DatabaseId, EngineManifest, Txn};
-use crate::io::{Disk, EntryKind, OpenMode, open_dir_to_read};
+use crate::format::{DatabaseId, EngineManifest, Numbering};
+use crate::io::{Disk, EntryKind, OpenMode};
 use crate::log::RecoveryReport;
 use crate::snapshot::{SnapshotFile, SnapshotInfo, load};
 use crate::tree::DataTree;
-
-use super::manifest_file::ManifestFile;
 
 /// How often a state that a live server changes under the eyes is looked at again.
 const LOOKS_MAX: u32 = 5;
@@ -43,8 +43,7 @@ pub struct EngineView {
 /// Where a view looks.
 struct Place<'a> {
     options: &'a EngineOptions,
-    root: Arc<dyn Disk>,
-    dir: &'a Path,
+    home: Directories,
 }
 
 impl EngineOptions {
@@ -53,8 +52,8 @@ impl EngineOptions {
     /// # Errors
     /// As [`open`](EngineOptions::open), for the same reasons; [`ErrorKind::Io`] with the code `no_log` if there is none.
     pub fn open_read_only(&self, dir: impl AsRef<Path>) -> Result<EngineView> {
-        let dir = dir.as_ref();
-        let place = Place { options: self, root: read(dir)?, dir };
+        let home = Directories::open_to_read(dir.as_ref(), self.log_dir.as_deref())?;
+        let place = Place { options: self, home };
         let mut looks = 0;
         loop {
             looks += 1;
@@ -67,18 +66,14 @@ impl EngineOptions {
     }
 }
 
-fn read(path: &Path) -> Result<Arc<dyn Disk>> {
-    open_dir_to_read(path).map_err(|e| Error::io("open a directory", e).in_file(&path.display().to_string()))
-}
-
 impl Place<'_> {
     fn look(&self) -> Result<EngineView> {
-        let Some(manifest) = ManifestFile::read(&self.root)? else {
+        let Some(manifest) = ManifestFile::read(&self.home.root())? else {
             let why = "there is no engine in this directory".into();
             return Err(Error::new(ErrorKind::Io, "no_log", why));
         };
         let EngineManifest { database_id, generation, accepted, .. } = manifest.get();
-        let snapshots = read(&self.dir.join(Room::Snapshots.name(generation)))?;
+        let snapshots = self.home.room_to_read(Room::Snapshots, generation)?;
         let files = snapshot_files(&snapshots, database_id)?;
         let mut began = None;
         let mut listed = Vec::new();
@@ -94,17 +89,8 @@ impl Place<'_> {
         let began_with = began.as_ref().map(DataTree::last_zxid);
         // Without a whole snapshot the log begins with an empty tree; each refusal is listed.
         let mut tree = began.unwrap_or_default();
-        let parent = self.options.log_dir.as_deref().unwrap_or(self.dir);
-        let log_dir = parent.join(Room::Log.name(generation));
-        let (view, log) = self.options.log.open_read_only(&log_dir)?;
-        let mut records = view.records(tree.last_zxid())?;
-        let mut replayed = 0;
-        while let Some(record) = records.next_record()? {
-            let txn = Txn::decode(record.zxid, record.time_ms, record.payload)
-                .map_err(|error| error.with_zxids(record.zxid, record.zxid))?;
-            tree.apply(&txn, &mut ());
-            replayed += 1;
-        }
+        let (view, log) = self.options.log.view_on(&self.home.room_to_read(Room::Log, generation)?)?;
+        let replayed = replay(&view, &mut tree, Zxid::MAX)?.txns;
         if view.last_zxid() < tree.last_zxid() {
             let why = format!("the log ends at {}, before the snapshot's end", view.last_zxid());
             return Err(Error::corrupt("log_behind_snapshot", why));
@@ -134,7 +120,7 @@ fn snapshot_files(disk: &Arc<dyn Disk>, id: DatabaseId) -> Result<Vec<(Zxid, Res
         let file = disk
             .open(&entry.name, OpenMode::Read)
             .map_err(|e| Error::io("open a snapshot", e).in_file(&entry.name))
-            .and_then(|file| SnapshotFile::open(file, id, crate::format::Numbering::Zxid));
+            .and_then(|file| SnapshotFile::open_named(file, end, id, Numbering::Zxid));
         found.push((end, file));
     }
     found.sort_by_key(|(end, _)| std::cmp::Reverse(*end));

@@ -58,6 +58,21 @@ impl SnapshotFile {
         Self::read(file, Some((database_id, numbering))).map_err(|e| e.in_file(&name))
     }
 
+    /// The same of the file whose name says that it ends at `end`.
+    pub(crate) fn open_named(
+        file: Arc<dyn File>,
+        end: Zxid,
+        database_id: DatabaseId,
+        numbering: Numbering,
+    ) -> Result<SnapshotFile> {
+        let file = SnapshotFile::open(file, database_id, numbering)?;
+        if file.info.end != end {
+            let what = format!("the name says {end}, the snapshot {}", file.info.end);
+            return Err(Error::corrupt("snapshot_misnamed", what).in_file(&file.info.file).at_offset(0));
+        }
+        Ok(file)
+    }
+
     /// The same, of whatever database.
     pub(crate) fn open_any(file: Arc<dyn File>) -> Result<SnapshotFile> {
         let name = file.name().to_owned();

@@ -107,9 +107,7 @@ impl SnapshotStore {
     /// if it is removed meanwhile.
     pub(crate) fn open_newest(&self) -> Result<Option<SnapshotFile>> {
         for end in self.snapshots() {
-            let known = self.shared.state.lock().snapshots.get(&end) == Some(&true);
-            let whole = if known { Ok(()) } else { self.verify(end).map(drop) };
-            match whole.and_then(|()| self.open_file(end)) {
+            match self.check(end).and_then(|()| self.open_file(end)) {
                 Err(error) if error.kind() == ErrorKind::Corrupt => {}
                 opened => return opened.map(Some),
             }
@@ -130,6 +128,12 @@ impl SnapshotStore {
         Ok(file.info)
     }
 
+    /// The same, unless it is known to be well.
+    fn check(&self, end: Zxid) -> Result<()> {
+        let known = self.shared.state.lock().snapshots.get(&end) == Some(&true);
+        if known { Ok(()) } else { self.verify(end).map(drop) }
+    }
+
     /// Removes the oldest snapshots beyond `count` verified ones. One that is not known to be well is read; damaged
     /// ones do not count, and stay. A file that cannot be removed is tried again by the next call.
     pub(crate) fn retain(&self, count: usize) -> Result<Retained> {
@@ -137,8 +141,7 @@ impl SnapshotStore {
         let mut kept = 0;
         for end in self.snapshots() {
             if kept < count {
-                let known = self.shared.state.lock().snapshots.get(&end) == Some(&true);
-                match if known { Ok(()) } else { self.verify(end).map(drop) } {
+                match self.check(end) {
                     Ok(()) => (kept, report.oldest_kept) = (kept + 1, Some(end)),
                     Err(error) => report.troubled.push((end, error)),
                 }
@@ -181,12 +184,8 @@ impl StoreShared {
             }
             _ => Error::io("open a snapshot", e).in_file(&name),
         })?;
-        let mut file = SnapshotFile::open(file, self.database_id, self.numbering)?;
+        let mut file = SnapshotFile::open_named(file, end, self.database_id, self.numbering)?;
         file.reads_ahead = self.reads_ahead();
-        if file.info.end != end {
-            let what = format!("the name says {end}, the snapshot {}", file.info.end);
-            return Err(Error::corrupt("snapshot_misnamed", what).in_file(&name).at_offset(0));
-        }
         Ok(file)
     }
 
