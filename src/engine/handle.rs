@@ -2,13 +2,13 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::RwLockReadGuard;
+use parking_lot::{MutexGuard, RwLockReadGuard};
 
 use super::feed::ChangeFeed;
 use super::home::Home;
 use super::open::open_at;
 use super::options::EngineOptions;
-use super::order::Caller;
+use super::order::{Caller, Order};
 use super::pipeline::{Applied, Commit, Pipeline, Unobserved};
 use super::report::OpenReport;
 use super::shared::EngineShared;
@@ -148,12 +148,17 @@ impl Engine {
             }
             outcome => outcome?,
         };
+        self.give_back(order);
+        Ok(ticket)
+    }
+
+    /// Gives the order back after a txn was logged, and asks for a snapshot if one is due by then.
+    fn give_back(&self, order: MutexGuard<'_, Order>) {
         let is_snapshot_due = order.is_snapshot_due();
         drop(order);
         if is_snapshot_due {
             self.snapshotter.check();
         }
-        Ok(ticket)
     }
 
     /// Logs a txn that another server has made: a follower. It must follow the last one. `leader` is the epoch of the
@@ -172,11 +177,7 @@ impl Engine {
         // Under the lock: a leader that is replaced meanwhile comes too late.
         shared.check_leader(leader)?;
         let ticket = order.append(&shared.log, &shared.pipeline, txn.to_buf())?;
-        let is_snapshot_due = order.is_snapshot_due();
-        drop(order);
-        if is_snapshot_due {
-            self.snapshotter.check();
-        }
+        self.give_back(order);
         Ok(ticket)
     }
 

@@ -53,10 +53,7 @@ impl Ticket {
     /// [`ErrorKind::Poisoned`] if a write failed, [`ErrorKind::Closed`] if the engine was closed before it was applied.
     pub fn wait(self) -> Result<Answer> {
         let Ticket { durable, slot, pipeline, .. } = self;
-        let zxid = durable.wait()?;
-        if !slot.is_filled() && pipeline.commit() == Commit::WhenDurable {
-            pipeline.apply_through(zxid);
-        }
+        apply(&pipeline, &slot, durable.wait()?);
         slot.wait(None).expect("without a timeout, an answer comes")
     }
 
@@ -66,13 +63,18 @@ impl Ticket {
     /// As [`wait`](Ticket::wait), and [`ErrorKind::Timeout`].
     pub fn wait_timeout(&self, timeout: Duration) -> Result<Answer> {
         let zxid = self.durable.wait_timeout(timeout)?;
-        if !self.slot.is_filled() && self.pipeline.commit() == Commit::WhenDurable {
-            self.pipeline.apply_through(zxid);
-        }
+        apply(&self.pipeline, &self.slot, zxid);
         self.slot.wait(Some(timeout)).unwrap_or_else(|| {
             let why = format!("zxid {zxid} is durable, but is not applied after {timeout:?}");
             Err(Error::new(ErrorKind::Timeout, "timeout", why))
         })
+    }
+}
+
+/// Applies what is durable, unless whoever wrote it has done so, or the server decides.
+fn apply(pipeline: &Pipeline, slot: &Slot, durable: Zxid) {
+    if !slot.is_filled() && pipeline.commit() == Commit::WhenDurable {
+        pipeline.apply_through(durable);
     }
 }
 
@@ -87,9 +89,7 @@ impl Future for Ticket {
                 Poll::Ready(Ok(_)) => self.is_durable = true,
             }
         }
-        if !self.slot.is_filled() && self.pipeline.commit() == Commit::WhenDurable {
-            self.pipeline.apply_through(self.durable.zxid());
-        }
+        apply(&self.pipeline, &self.slot, self.durable.zxid());
         self.slot.poll(cx.waker()).map_or(Poll::Pending, Poll::Ready)
     }
 }
