@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::state::{read_manifest_state, read_state};
 use super::{DamagedBytes, Progress, Selection, Verdict};
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid, limits};
+use crate::format::layout::is_zero;
 use crate::format::{
     DatabaseId, GROUP_HEADER_BYTES, GroupHeader, MANIFEST_NAME, Manifest, Name, SegmentHeader, segment_name,
 };
@@ -48,6 +49,8 @@ struct Planned {
     head: std::result::Result<SegmentHeader, Error>,
     /// What its first group says came before it.
     floor: Option<Zxid>,
+    /// Where its first group belongs there are zeros: it was prepared, and never used.
+    is_blank: bool,
 }
 
 /// A record, before it is borrowed: its group, and where in it its payload stands.
@@ -141,6 +144,10 @@ impl RecordStream {
             // Without its manifest, the segments themselves say what the log must have been.
             let state = read_state(&self.disk, &mut |_| {})?;
             self.judged = true;
+            if matches!(state.verdict, Verdict::NoLog) {
+                let why = "there is no log in this directory".into();
+                return Err(Error::new(ErrorKind::Io, "no_log", why));
+            }
             if let Verdict::Refused(error) = &state.verdict {
                 self.pending = Some(DamagedBytes {
                     file: error.at().file.clone().unwrap_or_else(|| MANIFEST_NAME.into()),
@@ -253,7 +260,7 @@ impl RecordStream {
                 }
                 Ok(None)
             }
-            Some(Step::Damage(damage)) => Ok(Some(damage)),
+            Some(Step::Damage(damage)) => Ok(Some(self.to_the_end(damage))),
             None => {
                 self.last = walk.last;
                 self.done_bytes += walk.file_len();
@@ -261,6 +268,28 @@ impl RecordStream {
                 Ok(None)
             }
         }
+    }
+
+    /// Damage that nothing valid follows in its file takes all up to where the log goes on, or up to the last record
+    /// that is known to have been durable. That range is told with it, and not once more where it ends.
+    fn to_the_end(&mut self, damage: DamagedBytes) -> DamagedBytes {
+        let (Some(first), None, Some(walk)) = (damage.first_zxid, damage.end_offset, self.walk.as_mut())
+        else {
+            return damage;
+        };
+        let seq = walk.header.seq;
+        let cut = self.manifest.as_ref().and_then(|manifest| manifest.cut_of(seq));
+        let next_seq = cut.map_or(seq + 1, |cut| cut.next_seq);
+        let last = match self.planned.iter().find(|planned| !planned.is_blank) {
+            Some(next) if next.seq == next_seq => next.floor,
+            Some(_) => None,
+            None => self.manifest.as_ref().map(|m| m.durable_zxid),
+        };
+        let Some(last) = last.filter(|last| *last >= first) else { return damage };
+        // Where the file's own bytes tell of more, they are right.
+        let last = damage.last_zxid.map_or(last, |told| told.max(last));
+        walk.last = Some(last);
+        DamagedBytes { last_zxid: Some(last), ..damage }
     }
 
     /// Enters the next segment.
@@ -339,7 +368,13 @@ fn peek(disk: &dyn Disk, name: &str, seq: u64, owner: Option<DatabaseId>) -> Res
     let file = match open_segment(disk, name) {
         Ok(file) => file,
         Err(error) if error.code() == "not_a_file" => {
-            return Ok(Planned { seq, name: name.to_owned(), head: Err(error), floor: None });
+            return Ok(Planned {
+                seq,
+                name: name.to_owned(),
+                head: Err(error),
+                floor: None,
+                is_blank: false,
+            });
         }
         Err(error) => return Err(error),
     };
@@ -348,18 +383,24 @@ fn peek(disk: &dyn Disk, name: &str, seq: u64, owner: Option<DatabaseId>) -> Res
     let read = file.read_at(0, &mut page).map_err(wrap)?;
     let head = SegmentHeader::decode(&page[..read])
         .and_then(|header| check_owner(header, seq, owner.unwrap_or(header.database_id)));
-    let floor = match &head {
-        Ok(header) => first_group(file.as_ref(), header)?.map(|group| group.prev_zxid),
-        Err(_) => None,
+    let (floor, is_blank) = match &head {
+        Ok(header) => {
+            let bytes = first_bytes(file.as_ref(), header)?;
+            let group = GroupHeader::decode(&bytes, header.seed(), header.seq, header.first_group_offset());
+            (group.map(|group| group.prev_zxid), is_zero(&bytes))
+        }
+        Err(_) => (None, false),
     };
-    Ok(Planned { seq, name: name.to_owned(), head, floor })
+    Ok(Planned { seq, name: name.to_owned(), head, floor, is_blank })
 }
 
-fn first_group(file: &dyn File, header: &SegmentHeader) -> Result<Option<GroupHeader>> {
-    let (offset, mut bytes) = (header.first_group_offset(), [0; GROUP_HEADER_BYTES]);
+/// The bytes where the header of the first group belongs.
+fn first_bytes(file: &dyn File, header: &SegmentHeader) -> Result<Vec<u8>> {
+    let (offset, mut bytes) = (header.first_group_offset(), vec![0; GROUP_HEADER_BYTES]);
     let wrap = |e| Error::io("read a segment", e).in_file(file.name()).at_offset(offset);
     let read = file.read_at(offset, &mut bytes).map_err(wrap)?;
-    Ok(GroupHeader::decode(&bytes[..read], header.seed(), header.seq, offset))
+    bytes.truncate(read);
+    Ok(bytes)
 }
 
 impl fmt::Debug for RecordStream {

@@ -121,3 +121,61 @@ fn looking_asks_the_disk_for_no_change() {
     while stream.next_item().unwrap().is_some() {}
     assert_eq!(disk.operations(), operations);
 }
+
+/// The damages that a stream of the whole log tells, and the counters of its records.
+fn stream(disk: &SimDisk) -> (Vec<u32>, Vec<DamagedBytes>) {
+    let mut stream = Directory::open_sim(disk).records(&Selection::all()).unwrap();
+    let (mut counters, mut damages) = (Vec::new(), Vec::new());
+    while let Some(item) = stream.next_item().unwrap() {
+        match item {
+            Item::Record(record) => counters.push(record.zxid.counter()),
+            Item::Damage(damage) => damages.push(damage),
+        }
+    }
+    (counters, damages)
+}
+
+/// The end of a segment was told twice if it was damaged: by itself, and again by what the next segment, or the
+/// manifest, proves to be missing.
+#[test]
+fn what_is_damaged_is_told_once_wherever_it_is() {
+    let good = sample();
+    let names: Vec<String> =
+        (1..20).map(|seq| format!("{seq:016x}.seg")).filter(|name| good.read_file(name).is_some()).collect();
+    assert!(names.len() >= 3, "{names:?}");
+    let mut cases = 0;
+    for name in &names {
+        let bytes = good.read_file(name).unwrap();
+        let end = segment_from_bytes(&bytes).unwrap().scan(None).unwrap().end_offset;
+        let blocks = usize::try_from((end - 4096) / 512).unwrap();
+        // One group, and all from one to the end of the file.
+        for (from, to) in (0..blocks).flat_map(|block| [(block, block + 1), (block, blocks)]) {
+            let mut bad = bytes.clone();
+            (from..to).for_each(|block| bad[4096 + block * 512 + 9] ^= 0x40);
+            let disk = good.fork(CrashImage::KeepAll);
+            disk.write_file(name, &bad);
+            let (counters, damages) = stream(&disk);
+            cases += 1;
+            let what = format!("{name} {from}..{to} of {blocks}: {damages:?}");
+            assert_eq!(damages.len(), 1, "{what}");
+            let lost: Vec<u32> = (1..=60).filter(|counter| !counters.contains(counter)).collect();
+            let told = damages[0].first_zxid.zip(damages[0].last_zxid);
+            let told = told.map(|(first, last)| (first.counter(), last.counter()));
+            let expected = lost.first().copied().zip(lost.last().copied());
+            assert_eq!(told, expected, "{what}");
+        }
+    }
+    assert!(cases > 100, "{cases}");
+}
+
+#[test]
+fn no_log_has_no_records() {
+    let disk = SimDisk::new(3);
+    let directory = Directory::open_sim(&disk);
+    assert_eq!(directory.records(&Selection::all()).unwrap_err().code(), "no_log");
+    assert!(!directory.holds_log().unwrap());
+    disk.write_file("LOCK", b"");
+    disk.write_file("engine.manifest", b"");
+    assert_eq!(directory.records(&Selection::all()).unwrap_err().code(), "no_log");
+    assert!(!directory.holds_log().unwrap() && Directory::open_sim(&sample()).holds_log().unwrap());
+}
