@@ -65,8 +65,8 @@ pub use base::planted::plant;
 pub use base::{Code, Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
 pub use engine::{
     Answer, Applied, Caller, ChangeFeed, Commit, Engine, EngineOptions, EngineView, OpenReport,
-    RestoreOptions, RestoreReport, RestoreTarget, SessionTracker, SnapshotTask, SyncAnswer, SyncDecision,
-    SyncInput, SyncLog, SyncPlan, SyncReason, Ticket, restore,
+    RestoreOptions, RestoreProgress, RestoreReport, RestoreTarget, SessionTracker, SnapshotTask, SyncAnswer,
+    SyncDecision, SyncInput, SyncLog, SyncPlan, SyncReason, Ticket, TruncationPlan, plan_truncation, restore,
 };
 pub use format::{
     Acl, AclBuf, AclEntry, AclList, Create, CreateKind, DatabaseId, Numbering, Ops, Paths, Perms,

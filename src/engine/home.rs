@@ -45,7 +45,7 @@ impl Room {
     const ALL: [Room; 2] = [Room::Log, Room::Snapshots];
 
     /// The name of a generation's directory.
-    pub(super) fn name(self, generation: u64) -> String {
+    pub(crate) fn name(self, generation: u64) -> String {
         format!("{}{generation}", self.prefix())
     }
 
@@ -57,7 +57,7 @@ impl Room {
     }
 
     /// The generation of a directory of that name, as [`name`](Self::name) writes it.
-    fn generation(self, name: &str) -> Option<u64> {
+    pub(crate) fn generation(self, name: &str) -> Option<u64> {
         let generation = name.strip_prefix(self.prefix())?.parse().ok()?;
         (self.name(generation) == name).then_some(generation)
     }
@@ -87,10 +87,14 @@ impl Directories {
         Ok(Directories { data: data.to_owned(), log, backend: BackendChoice::Threads, root })
     }
 
-    /// The directory of a generation's log or snapshots, to be read only.
-    pub(crate) fn room_to_read(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
+    /// The directory of a generation's log or snapshots, to be read only; none if it is not there.
+    pub(crate) fn room_if_there(&self, room: Room, generation: u64) -> Result<Option<Arc<dyn Disk>>> {
         let path = self.path(room, generation);
-        open_dir_to_read(&path).map_err(|e| failed("open a directory", e, &path))
+        match open_dir_to_read(&path) {
+            Ok(disk) => Ok(Some(disk)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(failed("open a directory", e, &path)),
+        }
     }
 
     fn path(&self, room: Room, generation: u64) -> PathBuf {

@@ -23,6 +23,7 @@ mod sync_plan;
 mod take;
 mod ticket;
 mod trigger;
+mod truncation;
 mod view;
 
 #[cfg(test)]
@@ -37,14 +38,18 @@ mod tests;
 pub use answer::Answer;
 pub use feed::ChangeFeed;
 pub use handle::Engine;
+pub(crate) use home::{Directories, Home, Room};
+pub(crate) use manifest_file::ManifestFile;
 pub use options::EngineOptions;
 pub use order::Caller;
 pub use pipeline::{Applied, Commit};
 pub use report::OpenReport;
-pub use restore::{RestoreOptions, RestoreReport, RestoreTarget, restore};
+pub(crate) use restore::replay;
+pub use restore::{RestoreOptions, RestoreProgress, RestoreReport, RestoreTarget, restore};
 pub use session_tracker::SessionTracker;
 pub use snapshotter::SnapshotTask;
 pub use sync::SyncAnswer;
 pub use sync_plan::{SyncDecision, SyncInput, SyncLog, SyncPlan, SyncReason};
 pub use ticket::Ticket;
+pub use truncation::{TruncationPlan, plan_truncation};
 pub use view::EngineView;

@@ -31,9 +31,9 @@ struct Restored {
 
 /// What the replay of the log has done.
 #[derive(Default)]
-pub(super) struct Replayed {
-    pub(super) txns: u64,
-    pub(super) failures: u64,
+pub(crate) struct Replayed {
+    pub(crate) txns: u64,
+    pub(crate) failures: u64,
     pub(super) error: Option<Error>,
 }
 
@@ -127,6 +127,13 @@ pub(super) fn take_lock(root: &dyn Disk) -> Result<Box<dyn Lock>> {
     })
 }
 
+/// Refuses a state of which no manifest says that it is the one in use.
+pub(super) fn check_is_new(home: &dyn Home) -> Result<()> {
+    let Some(generation) = home.generations()?.into_iter().max() else { return Ok(()) };
+    let why = format!("the engine's manifest is missing, but there is a state of generation {generation}");
+    Err(Error::corrupt("engine_manifest_missing", why))
+}
+
 /// Reads the manifest, or makes the first one.
 fn open_manifest(
     home: &dyn Home,
@@ -143,12 +150,7 @@ fn open_manifest(
         }
         return Ok((manifest, false));
     }
-    let generations = home.generations()?;
-    if let Some(generation) = generations.iter().max() {
-        let why =
-            format!("the engine's manifest is missing, but there is a state of generation {generation}");
-        return Err(Error::corrupt("engine_manifest_missing", why));
-    }
+    check_is_new(home)?;
     let database_id = asked.unwrap_or_else(|| DatabaseId::random(random));
     let first = EngineManifest {
         database_id,

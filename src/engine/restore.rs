@@ -1,16 +1,17 @@
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::generation::Generation;
-use super::home::{Directories, Home, Room};
+use super::home::{Directories, Home, Room, missing};
 use super::manifest_file::ManifestFile;
-use super::open::{Replayed, take_lock};
+use super::open::{Replayed, check_is_new, take_lock};
 use super::options::EngineOptions;
-use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
+use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::snapshot::{SnapshotName, snapshot_name};
 use crate::format::{DatabaseId, EngineManifest, Numbering, Paths, Txn, TxnBody};
 use crate::io::{Disk, OpenMode};
-use crate::log::{LogOptions, LogView};
+use crate::log::{Execution, LogOptions, LogView};
 use crate::snapshot::{SnapshotFile, SnapshotInfo, load};
 use crate::tree::DataTree;
 
@@ -25,17 +26,66 @@ pub enum RestoreTarget {
     TimeMs(i64),
 }
 
+/// How far a restore has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum RestoreProgress {
+    /// A snapshot is being loaded.
+    Loading {
+        /// Bytes of it that were read.
+        done_bytes: u64,
+        /// All of its bytes.
+        total_bytes: u64,
+    },
+    /// The log behind it is being replayed.
+    Replaying {
+        /// Txns that were replayed.
+        txns: u64,
+        /// The last of them.
+        zxid: Zxid,
+    },
+    /// The state is being written.
+    Writing {
+        /// How many nodes it has.
+        nodes: u64,
+    },
+}
+
+/// Who is told of progress.
+type Listener = Arc<dyn Fn(RestoreProgress) + Send + Sync>;
+
+/// Txns between two tellings.
+const TXNS_PER_TELLING: u64 = 4096;
+
 /// What to restore.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RestoreOptions {
     target: RestoreTarget,
     sessions: bool,
     source_log_dir: Option<PathBuf>,
+    execution: Execution,
+    listener: Listener,
 }
 
 impl Default for RestoreOptions {
     fn default() -> RestoreOptions {
-        RestoreOptions { target: RestoreTarget::Newest, sessions: true, source_log_dir: None }
+        RestoreOptions {
+            target: RestoreTarget::Newest,
+            sessions: true,
+            source_log_dir: None,
+            execution: Execution::Real,
+            listener: Arc::new(|_| ()),
+        }
+    }
+}
+
+impl fmt::Debug for RestoreOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RestoreOptions")
+            .field("target", &self.target)
+            .field("sessions", &self.sessions)
+            .field("execution", &self.execution)
+            .finish_non_exhaustive()
     }
 }
 
@@ -66,6 +116,24 @@ impl RestoreOptions {
         self.source_log_dir = Some(dir.into());
         self
     }
+
+    /// Whether the state is written, or only made and told of (default [`Execution::Real`]). A dry run needs no
+    /// destination that exists.
+    #[must_use]
+    pub fn execution(mut self, execution: Execution) -> RestoreOptions {
+        self.execution = execution;
+        self
+    }
+
+    /// Has `listener` called now and then (default: nobody is told).
+    #[must_use]
+    pub fn on_progress(
+        mut self,
+        listener: impl Fn(RestoreProgress) + Send + Sync + 'static,
+    ) -> RestoreOptions {
+        self.listener = Arc::new(listener);
+        self
+    }
 }
 
 /// What a restore has done.
@@ -88,7 +156,7 @@ pub struct RestoreReport {
     pub last_zxid: Zxid,
     /// The tree's digest there.
     pub digest: u64,
-    /// The new database.
+    /// The new database; of a dry run, one that nobody gets unless the options expect it.
     pub database_id: DatabaseId,
 }
 
@@ -112,32 +180,64 @@ pub fn restore(
     what: &RestoreOptions,
 ) -> Result<RestoreReport> {
     options.check()?;
-    let home = Directories::open(dest.as_ref(), options.log_dir.as_deref(), options.log.backend)?;
-    let root = home.root();
-    let entries = root.list().map_err(|e| Error::io("list a directory", e))?;
-    if !entries.is_empty() || !home.generations()?.is_empty() {
-        return Err(Error::invalid("the directory to restore to is not empty"));
-    }
-    let _lock = take_lock(root.as_ref())?;
     let clock = Clock::real();
-    let source = Source::open(source.as_ref(), what.source_log_dir.as_deref(), &options.log)?;
-    let target = source.resolve(what.target)?;
-    let (mut tree, snapshot, skipped) = source.base(target)?;
-    let replayed = replay(&source.view, &mut tree, target)?;
-    let source_zxid = tree.last_zxid();
-    let closed_sessions = if what.sessions { 0 } else { close_sessions(&mut tree, clock.wall_ms())? };
-    let (last_zxid, digest) = (tree.last_zxid(), tree.digest());
-    let expected = options.log.expected_database_id;
-    let database_id = expected.unwrap_or_else(|| DatabaseId::random(&mut Random::from_system()));
-    let accepted = source.manifest.accepted.max(last_zxid.epoch());
+    let (dest, source) = (dest.as_ref(), source.as_ref());
+    if what.execution == Execution::DryRun {
+        match Directories::open_to_read(dest, options.log_dir.as_deref()) {
+            Ok(home) => check_empty(&home)?,
+            Err(error) if is_not_there(&error) => {}
+            Err(error) => return Err(error),
+        }
+        return make(source, options, what, &clock).map(|(_, _, report)| report);
+    }
+    let home = Directories::open(dest, options.log_dir.as_deref(), options.log.backend)?;
+    let root = home.root();
+    check_empty(&home)?;
+    let _lock = take_lock(root.as_ref())?;
+    let (tree, accepted, report) = make(source, options, what, &clock)?;
+    let database_id = report.database_id;
     let home: Arc<dyn Home> = Arc::new(home);
     let first = Generation { home: &home, number: 1, database_id, options, clock: &clock };
-    first.write(&first.store()?, tree, last_zxid.epoch())?;
+    (what.listener)(RestoreProgress::Writing { nodes: tree.len() });
+    first.write(&first.store()?, tree, report.last_zxid.epoch())?;
     ManifestFile::create(
         &root,
         EngineManifest { database_id, version: 1, accepted, generation: 1, spare: 0, established: true },
     )?;
-    Ok(RestoreReport {
+    Ok(report)
+}
+
+fn check_empty(home: &Directories) -> Result<()> {
+    let entries = home.root().list().map_err(|e| Error::io("list a directory", e))?;
+    if !entries.is_empty() || !home.generations()?.is_empty() {
+        let why = "the directory to restore to is not empty".to_owned();
+        return Err(Error::new(ErrorKind::Invalid, "restore_not_empty", why));
+    }
+    Ok(())
+}
+
+fn is_not_there(error: &Error) -> bool {
+    let kind = error.raw_os_error().map(|code| std::io::Error::from_raw_os_error(code).kind());
+    kind == Some(std::io::ErrorKind::NotFound)
+}
+
+/// Makes the state in memory, and with it the newest epoch that was promised, and what there is to tell.
+fn make(
+    source: &Path,
+    options: &EngineOptions,
+    what: &RestoreOptions,
+    clock: &Clock,
+) -> Result<(DataTree, Epoch, RestoreReport)> {
+    let source = Source::open(source, what.source_log_dir.as_deref(), &options.log)?;
+    let target = source.resolve(what.target)?;
+    let tell = &*what.listener;
+    let (mut tree, snapshot, skipped) = source.base(target, tell)?;
+    let replayed = replay_telling(&source.view, &mut tree, target, tell)?;
+    let source_zxid = tree.last_zxid();
+    let closed_sessions = if what.sessions { 0 } else { close_sessions(&mut tree, clock.wall_ms())? };
+    let last_zxid = tree.last_zxid();
+    let expected = options.log.expected_database_id;
+    let report = RestoreReport {
         snapshot,
         skipped,
         replayed: replayed.txns,
@@ -145,9 +245,10 @@ pub fn restore(
         source_zxid,
         closed_sessions,
         last_zxid,
-        digest,
-        database_id,
-    })
+        digest: tree.digest(),
+        database_id: expected.unwrap_or_else(|| DatabaseId::random(&mut Random::from_system())),
+    };
+    Ok((tree, source.manifest.accepted.max(last_zxid.epoch()), report))
 }
 
 /// A tree, the snapshot that it comes from, and newer ones that could not be used.
@@ -164,11 +265,15 @@ impl Source {
     fn open(data: &Path, log: Option<&Path>, options: &LogOptions) -> Result<Source> {
         let home = Directories::open_to_read(data, log)?;
         let Some(manifest) = ManifestFile::read(&home.root())? else {
+            check_is_new(&home)?;
             return Err(Error::invalid(format!("there is no engine in {}", data.display())));
         };
         let manifest = manifest.get();
-        let snapshots = home.room_to_read(Room::Snapshots, manifest.generation)?;
-        let log = home.room_to_read(Room::Log, manifest.generation)?;
+        let room = |room| {
+            let there = home.room_if_there(room, manifest.generation)?;
+            there.ok_or_else(|| missing(room, manifest.generation))
+        };
+        let (snapshots, log) = (room(Room::Snapshots)?, room(Room::Log)?);
         let options = LogOptions { expected_database_id: Some(manifest.database_id), ..options.clone() };
         let (view, _) = options.view_on(&log)?;
         Ok(Source { manifest, snapshots, view })
@@ -201,7 +306,7 @@ impl Source {
     }
 
     /// The newest snapshot that is whole, not after the target, and reached by the log.
-    fn base(&self, target: Zxid) -> Result<Base> {
+    fn base(&self, target: Zxid, tell: &dyn Fn(RestoreProgress)) -> Result<Base> {
         let entries = self.snapshots.list().map_err(|e| Error::io("list the snapshots' directory", e))?;
         let mut ends: Vec<Zxid> = entries
             .iter()
@@ -214,7 +319,7 @@ impl Source {
         ends.sort_unstable();
         let mut skipped = Vec::new();
         for end in ends.into_iter().rev() {
-            match self.load(end) {
+            match self.load(end, tell) {
                 Ok((tree, info)) => return Ok((tree, Some(info), skipped)),
                 Err(error) if error.kind() == ErrorKind::Corrupt => skipped.push((end, error)),
                 Err(error) => return Err(error),
@@ -228,24 +333,38 @@ impl Source {
         Err(skipped.into_iter().next().map_or(missing, |(_, damage)| damage))
     }
 
-    fn load(&self, end: Zxid) -> Result<(DataTree, SnapshotInfo)> {
+    fn load(&self, end: Zxid, tell: &dyn Fn(RestoreProgress)) -> Result<(DataTree, SnapshotInfo)> {
         let name = snapshot_name(end);
         let file = self
             .snapshots
             .open(&name, OpenMode::Read)
             .map_err(|e| Error::io("open a snapshot", e).in_file(&name))?;
         let file = SnapshotFile::open_named(file, end, self.manifest.database_id, Numbering::Zxid)?;
-        load(&file, &mut |_| ())
+        load(&file, &mut |at| {
+            tell(RestoreProgress::Loading { done_bytes: at.done_bytes, total_bytes: at.total_bytes });
+        })
     }
 }
 
 /// Applies the records of a log behind a tree's last txn, up to the target.
-pub(super) fn replay(view: &LogView, tree: &mut DataTree, target: Zxid) -> Result<Replayed> {
+pub(crate) fn replay(view: &LogView, tree: &mut DataTree, target: Zxid) -> Result<Replayed> {
+    replay_telling(view, tree, target, &|_| ())
+}
+
+fn replay_telling(
+    view: &LogView,
+    tree: &mut DataTree,
+    target: Zxid,
+    tell: &dyn Fn(RestoreProgress),
+) -> Result<Replayed> {
     let (mut reader, mut replayed) = (view.records(tree.last_zxid())?, Replayed::default());
     while let Some(record) = reader.next_record()?.filter(|record| record.zxid <= target) {
         replayed.visit(tree, &record);
         if let Some(error) = replayed.error {
             return Err(error);
+        }
+        if replayed.txns.is_multiple_of(TXNS_PER_TELLING) {
+            tell(RestoreProgress::Replaying { txns: replayed.txns, zxid: record.zxid });
         }
     }
     Ok(replayed)

@@ -1,8 +1,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::home::{Directories, Home, Room};
+use super::home::{Directories, Home, Room, missing};
 use super::manifest_file::ManifestFile;
+use super::open::check_is_new;
 use super::options::EngineOptions;
 use super::restore::replay;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
@@ -36,6 +37,9 @@ pub struct EngineView {
     pub began_with: Option<Zxid>,
     /// How many txns of the log came after it.
     pub replayed: u64,
+    /// How many of these could not be done, though they were no errors when they were logged: the tree and the log
+    /// differ. Zero in a database that is well.
+    pub replay_failures: u64,
     /// What opening the log would find.
     pub log: RecoveryReport,
 }
@@ -69,28 +73,52 @@ impl EngineOptions {
 impl Place<'_> {
     fn look(&self) -> Result<EngineView> {
         let Some(manifest) = ManifestFile::read(&self.home.root())? else {
+            check_is_new(&self.home)?;
             let why = "there is no engine in this directory".into();
             return Err(Error::new(ErrorKind::Io, "no_log", why));
         };
-        let EngineManifest { database_id, generation, accepted, .. } = manifest.get();
-        let snapshots = self.home.room_to_read(Room::Snapshots, generation)?;
+        let EngineManifest { database_id, generation, accepted, established, .. } = manifest.get();
+        let snapshots = self.room(Room::Snapshots, generation, established)?;
         let files = snapshot_files(&snapshots, database_id)?;
         let mut began = None;
         let mut listed = Vec::new();
         for (end, file) in files {
-            let info = file.and_then(|file| {
-                if began.is_none() {
-                    began = Some(load(&file, &mut |_| ())?.0);
+            let info = match file.and_then(|file| load_unless(began.is_some(), &file)) {
+                Ok((info, tree)) => {
+                    began = began.or(tree);
+                    Ok(info)
                 }
-                Ok(file.info)
-            });
+                // Opening goes on to the next one if this one is damaged, and for no other reason.
+                Err(error) if began.is_none() && error.kind() != ErrorKind::Corrupt => return Err(error),
+                Err(error) => Err(error),
+            };
             listed.push((end, info));
         }
         let began_with = began.as_ref().map(DataTree::last_zxid);
         // Without a whole snapshot the log begins with an empty tree; each refusal is listed.
         let mut tree = began.unwrap_or_default();
-        let (view, log) = self.options.log.view_on(&self.home.room_to_read(Room::Log, generation)?)?;
-        let replayed = replay(&view, &mut tree, Zxid::MAX)?.txns;
+        let (view, log) =
+            self.options.log.view_on(&self.room(Room::Log, generation, established)?).map_err(|error| {
+                if established && error.code() == "no_log" {
+                    Error::corrupt("log_missing", "the directory holds no log, though there was one")
+                        .in_file(&Room::Log.name(generation))
+                } else {
+                    error
+                }
+            })?;
+        let replayed = replay(&view, &mut tree, Zxid::MAX).map_err(|error| {
+            let damage = listed.first().and_then(|(_, info)| info.as_ref().err());
+            match (error.kind(), damage) {
+                (ErrorKind::NotInLog, Some(damage)) if began_with.is_none() => damage.clone(),
+                (ErrorKind::NotInLog, _) => {
+                    let after = began_with.unwrap_or(Zxid::ZERO);
+                    let why =
+                        format!("the log does not reach back to {after}, where the snapshot ends: {error}");
+                    Error::corrupt("snapshot_gap", why)
+                }
+                _ => error,
+            }
+        })?;
         if view.last_zxid() < tree.last_zxid() {
             let why = format!("the log ends at {}, before the snapshot's end", view.last_zxid());
             return Err(Error::corrupt("log_behind_snapshot", why));
@@ -103,14 +131,35 @@ impl Place<'_> {
             current_epoch: log.epoch,
             snapshots: listed,
             began_with,
-            replayed,
+            replayed: replayed.txns,
+            replay_failures: replayed.failures,
             log,
+        })
+    }
+
+    fn room(&self, room: Room, generation: u64, established: bool) -> Result<Arc<dyn Disk>> {
+        self.home.room_if_there(room, generation)?.ok_or_else(|| {
+            if established {
+                return missing(room, generation);
+            }
+            let why =
+                "the engine in this directory was never opened to its end: there is no state yet".into();
+            Error::new(ErrorKind::Io, "no_log", why)
         })
     }
 }
 
+/// What a snapshot says of itself, and its tree unless there is one already.
+fn load_unless(has_tree: bool, file: &SnapshotFile) -> Result<(SnapshotInfo, Option<DataTree>)> {
+    let tree = if has_tree { None } else { Some(load(file, &mut |_| ())?.0) };
+    Ok((file.info.clone(), tree))
+}
+
 /// The snapshots in a directory, newest first.
-fn snapshot_files(disk: &Arc<dyn Disk>, id: DatabaseId) -> Result<Vec<(Zxid, Result<SnapshotFile>)>> {
+pub(super) fn snapshot_files(
+    disk: &Arc<dyn Disk>,
+    id: DatabaseId,
+) -> Result<Vec<(Zxid, Result<SnapshotFile>)>> {
     let mut found = Vec::new();
     for entry in disk.list().map_err(|e| Error::io("list the snapshots' directory", e))? {
         let SnapshotName::Snapshot(end) = SnapshotName::parse(&entry.name) else { continue };

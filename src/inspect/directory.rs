@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 use super::state::read_manifest_state;
 use super::{Examination, ManifestInfo, ManifestState, RecordStream, Selection};
-use crate::base::Result;
+use crate::base::{Error, Result};
+use crate::format::Name;
 use crate::io::Disk;
 use crate::log::directory::open_log_dir_to_read;
 
@@ -24,12 +25,21 @@ pub struct Progress {
 }
 
 impl Directory {
+    /// A directory that is open already.
+    pub(super) fn on(disk: Arc<dyn Disk>) -> Directory {
+        Directory { disk }
+    }
+
     /// Opens the directory. Reads nothing yet.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it is no directory or may not be read.
     pub fn open(dir: impl AsRef<Path>) -> Result<Directory> {
         Ok(Directory { disk: open_log_dir_to_read(dir.as_ref())? })
+    }
+
+    pub(super) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
     }
 
     /// The directory of a simulated disk.
@@ -50,6 +60,15 @@ impl Directory {
         })
     }
 
+    /// Whether there is anything of a log, or of what a log leaves behind: its manifest, a segment, part of either.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be listed.
+    pub fn holds_log(&self) -> Result<bool> {
+        let entries = self.disk.list().map_err(|e| Error::io("list the log's directory", e))?;
+        Ok(entries.iter().any(|entry| !matches!(Name::parse(&entry.name), Name::Foreign | Name::Lock)))
+    }
+
     /// Reads every byte, and judges the log as opening it would. Memory is bounded by the largest group.
     /// `progress` is called after each file.
     ///
@@ -63,7 +82,7 @@ impl Directory {
     /// out, as opening would leave it out. Memory is bounded by the largest group.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if something cannot be read.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if something cannot be read; with the code `no_log` if there is no log.
     pub fn records(&self, selection: &Selection) -> Result<RecordStream> {
         RecordStream::new(self.disk.clone(), selection.clone())
     }

@@ -38,6 +38,14 @@ impl Examination {
         self.log().flat_map(|s| &s.damages)
     }
 
+    /// The last record before the log and its last one; none if it does not open, or there is none.
+    pub fn range(&self) -> Option<(Zxid, Zxid)> {
+        let ManifestState::Present(manifest) = &self.manifest else { return None };
+        let last = self.log().filter_map(|segment| segment.last_zxid).max();
+        let opens = self.verdict.opens() && !matches!(self.verdict, Verdict::NoLog);
+        opens.then(|| (manifest.floor_zxid, last.unwrap_or(manifest.floor_zxid)))
+    }
+
     /// Whether the log would open and none of its bytes is damaged.
     pub fn is_sound(&self) -> bool {
         self.verdict.opens() && self.damages().next().is_none()

@@ -22,13 +22,20 @@
 
 mod bytes;
 mod directory;
+mod engine_directory;
+mod engine_examination;
+mod engine_replay;
 mod examination;
+mod finding;
 mod manifest;
 mod memory_file;
 mod note;
 mod segment;
 mod selection;
 mod snapshot;
+mod snapshot_directory;
+mod snapshot_examination;
+mod snapshot_reader;
 mod state;
 mod stream;
 mod tally;
@@ -38,12 +45,19 @@ pub use bytes::{
     GroupPlace, SegmentBytes, SegmentScanned, decode_group, decode_manifest, segment_from_bytes,
 };
 pub use directory::{Directory, Progress};
+pub use engine_directory::{EngineDirectory, EngineManifestInfo, EngineManifestState, EngineName};
+pub use engine_examination::{Depth, EngineExamination};
+pub use engine_replay::ReplayReport;
 pub use examination::Examination;
+pub use finding::{Finding, Severity};
 pub use manifest::{CutInfo, ManifestInfo, ManifestState};
 pub use note::Note;
 pub use segment::{SegmentInfo, SegmentState};
 pub use selection::Selection;
 pub use snapshot::load_snapshot;
+pub use snapshot_directory::{SnapshotDirectory, SnapshotListing};
+pub use snapshot_examination::{SnapshotDamage, SnapshotExamination};
+pub use snapshot_reader::SnapshotItem;
 pub use stream::{FoundRecord, Item, RecordStream};
 pub use verdict::Verdict;
 

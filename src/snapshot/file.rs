@@ -65,15 +65,23 @@ impl SnapshotFile {
         database_id: DatabaseId,
         numbering: Numbering,
     ) -> Result<SnapshotFile> {
-        let file = SnapshotFile::open(file, database_id, numbering)?;
-        if file.info.end != end {
-            let what = format!("the name says {end}, the snapshot {}", file.info.end);
-            return Err(Error::corrupt("snapshot_misnamed", what).in_file(&file.info.file).at_offset(0));
-        }
-        Ok(file)
+        SnapshotFile::open(file, database_id, numbering)?.named(end)
     }
 
     /// The same, of whatever database.
+    pub(crate) fn open_any_named(file: Arc<dyn File>, end: Zxid) -> Result<SnapshotFile> {
+        SnapshotFile::open_any(file)?.named(end)
+    }
+
+    fn named(self, end: Zxid) -> Result<SnapshotFile> {
+        if self.info.end != end {
+            let what = format!("the name says {end}, the snapshot {}", self.info.end);
+            return Err(Error::corrupt("snapshot_misnamed", what).in_file(&self.info.file).at_offset(0));
+        }
+        Ok(self)
+    }
+
+    /// Reads header, trailer and index, of a snapshot of whatever database.
     pub(crate) fn open_any(file: Arc<dyn File>) -> Result<SnapshotFile> {
         let name = file.name().to_owned();
         Self::read(file, None).map_err(|e| e.in_file(&name))

@@ -18,7 +18,7 @@ pub(crate) struct LoadProgress {
 }
 
 /// What the entries of a snapshot are handed to.
-trait Visitor {
+pub(crate) trait Visitor {
     fn node(&mut self, node: &NodeEntry<'_>);
     fn session(&mut self, id: i64, timeout_ms: i32);
     fn txn(&mut self, txn: &SnapshotTxn<'_>) -> Result<()>;
@@ -44,11 +44,12 @@ pub(crate) fn load(
 }
 
 /// Reads and checks all blocks, counts and the order of txns, without making a tree.
-pub(super) fn verify(file: &SnapshotFile) -> Result<()> {
+pub(crate) fn verify(file: &SnapshotFile) -> Result<()> {
     read(file, &mut Checking, &mut |_| ())
 }
 
-struct Checking;
+/// Checks and takes nothing.
+pub(crate) struct Checking;
 
 impl Visitor for Checking {
     fn node(&mut self, _: &NodeEntry<'_>) {}
@@ -73,31 +74,34 @@ impl Loading {
     }
 }
 
+/// A node as it stands in the file, as the walk has met it. `path` is room for its path.
+pub(crate) fn walked<'a>(node: &NodeEntry<'a>, path: &'a mut String) -> WalkedNode<'a> {
+    path.clear();
+    path.extend([node.parent, "/", node.name]);
+    let row = &node.row;
+    let owner = match row.owner {
+        (1, id) => Owner::Session(id),
+        (2, _) => Owner::Container,
+        (3, ttl_ms) => Owner::Ttl { ttl_ms },
+        _ => Owner::Persistent,
+    };
+    let stat = StoredStat {
+        czxid: row.czxid,
+        mzxid: row.mzxid,
+        pzxid: row.pzxid,
+        ctime_ms: row.ctime_ms,
+        mtime_ms: row.mtime_ms,
+        version: row.version,
+        cversion: row.cversion,
+        aversion: row.aversion,
+        owner,
+    };
+    WalkedNode { path, data: node.data, acl: node.acl, stat }
+}
+
 impl Visitor for Loading {
     fn node(&mut self, node: &NodeEntry<'_>) {
-        self.path.clear();
-        self.path.push_str(node.parent);
-        self.path.push('/');
-        self.path.push_str(node.name);
-        let row = &node.row;
-        let owner = match row.owner {
-            (1, id) => Owner::Session(id),
-            (2, _) => Owner::Container,
-            (3, ttl_ms) => Owner::Ttl { ttl_ms },
-            _ => Owner::Persistent,
-        };
-        let stat = StoredStat {
-            czxid: row.czxid,
-            mzxid: row.mzxid,
-            pzxid: row.pzxid,
-            ctime_ms: row.ctime_ms,
-            mtime_ms: row.mtime_ms,
-            version: row.version,
-            cversion: row.cversion,
-            aversion: row.aversion,
-            owner,
-        };
-        let node = WalkedNode { path: &self.path, data: node.data, acl: node.acl, stat };
+        let node = walked(node, &mut self.path);
         self.loader.iter_mut().for_each(|loader| loader.node(&node));
     }
 
@@ -123,7 +127,7 @@ fn read(
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<()> {
     let info = &file.info;
-    let mut state = Reading { kind: SnapshotBlockKind::Nodes, counts: [0; 3], last_txn: info.start };
+    let mut state = Reading::new(info);
     let mut take = |(block, body): Block| {
         state.block(&block, &body, visitor).map_err(|e| e.in_file(&info.file).at_offset(block.offset))?;
         progress(LoadProgress {
@@ -137,11 +141,7 @@ fn read(
     } else {
         (0..file.blocks.len()).try_for_each(|number| take(file.block(number)?))?;
     }
-    if state.counts != [info.nodes, info.sessions, info.txns] || state.last_txn != info.end {
-        let what = "the blocks hold other counts or another end than the trailer says";
-        return Err(Error::corrupt("snapshot_counts", what).in_file(&info.file));
-    }
-    Ok(())
+    state.finish(info)
 }
 
 type Block = (SnapshotBlock, Vec<u8>);
@@ -164,14 +164,33 @@ fn reading_ahead(file: &SnapshotFile, take: &mut dyn FnMut(Block) -> Result<()>)
     })
 }
 
-struct Reading {
+/// What was read of a snapshot so far: that its blocks, counts and txns are in order.
+pub(crate) struct Reading {
     kind: SnapshotBlockKind,
     counts: [u64; 3],
     last_txn: Zxid,
 }
 
 impl Reading {
-    fn block(&mut self, block: &SnapshotBlock, body: &[u8], visitor: &mut dyn Visitor) -> Result<()> {
+    pub(crate) fn new(info: &SnapshotInfo) -> Reading {
+        Reading { kind: SnapshotBlockKind::Nodes, counts: [0; 3], last_txn: info.start }
+    }
+
+    /// After the last block: whether that was all.
+    pub(crate) fn finish(&self, info: &SnapshotInfo) -> Result<()> {
+        if self.counts != [info.nodes, info.sessions, info.txns] || self.last_txn != info.end {
+            let what = "the blocks hold other counts or another end than the trailer says";
+            return Err(Error::corrupt("snapshot_counts", what).in_file(&info.file));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn block(
+        &mut self,
+        block: &SnapshotBlock,
+        body: &[u8],
+        visitor: &mut dyn Visitor,
+    ) -> Result<()> {
         if block.kind < self.kind || block.kind == SnapshotBlockKind::Index {
             return Err(Error::corrupt("snapshot_order", "a block is not where its kind belongs"));
         }

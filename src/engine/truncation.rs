@@ -1,0 +1,61 @@
+use std::path::Path;
+
+use super::home::{Directories, Home, Room, missing};
+use super::manifest_file::ManifestFile;
+use super::open::check_is_new;
+use super::options::EngineOptions;
+use super::view::snapshot_files;
+use crate::base::{Error, ErrorKind, Result, Zxid};
+use crate::log::looks::until_believed;
+use crate::log::retain::truncate_on;
+use crate::log::{Execution, LogOptions, TruncateReport};
+use crate::snapshot::verify;
+
+/// What [`Engine::truncate`](crate::Engine::truncate) would do.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TruncationPlan {
+    /// What would become of the log.
+    pub log: TruncateReport,
+    /// Snapshots that hold what is to go, newest first: they would be removed.
+    pub snapshots_removed: Vec<Zxid>,
+    /// The snapshot that the state would begin with; none if it would begin with an empty tree.
+    pub begins_with: Option<Zxid>,
+}
+
+/// Tells what a truncation of the engine in `dir` to `to` would do, without a lock, and without changing one byte.
+///
+/// # Errors
+/// Those that the truncation would have: [`ErrorKind::NotInLog`] if the state at `to` cannot be rebuilt, or the log
+/// does not hold it; else as [`EngineOptions::open_read_only`].
+pub fn plan_truncation(dir: impl AsRef<Path>, options: &EngineOptions, to: Zxid) -> Result<TruncationPlan> {
+    let home = Directories::open_to_read(dir.as_ref(), options.log_dir.as_deref())?;
+    let Some(manifest) = ManifestFile::read(&home.root())? else {
+        check_is_new(&home)?;
+        return Err(Error::new(ErrorKind::Io, "no_log", "there is no engine in this directory".into()));
+    };
+    let manifest = manifest.get();
+    let room = |room| {
+        let there = home.room_if_there(room, manifest.generation)?;
+        there.ok_or_else(|| missing(room, manifest.generation))
+    };
+    let log_disk = room(Room::Log)?;
+    let log_options = LogOptions { expected_database_id: Some(manifest.database_id), ..options.log.clone() };
+    let (view, _) = log_options.view_on(&log_disk)?;
+    let floor = view.floor_zxid();
+    let (mut snapshots_removed, mut begins_with) = (Vec::new(), None);
+    let snapshots = room(Room::Snapshots)?;
+    for (end, file) in snapshot_files(&snapshots, manifest.database_id)? {
+        if end > to {
+            snapshots_removed.push(end);
+        } else if begins_with.is_none() && end >= floor && file.is_ok_and(|file| verify(&file).is_ok()) {
+            begins_with = Some(end);
+        }
+    }
+    if to < floor || floor > Zxid::ZERO && begins_with.is_none() {
+        let why = format!("no snapshot is left from which the state at {to} could be rebuilt");
+        return Err(Error::new(ErrorKind::NotInLog, "not_in_log", why));
+    }
+    let log = until_believed(|| truncate_on(&log_disk, to, Execution::DryRun), |_| None)?;
+    Ok(TruncationPlan { log, snapshots_removed, begins_with })
+}
