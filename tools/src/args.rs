@@ -3,19 +3,23 @@ use std::path::PathBuf;
 use arborlog::{Epoch, Zxid};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::engine_args::{
+    CompletionArguments, EngineTruncateArguments, ManArguments, RestoreArguments, SnapshotCommand,
+    TreeCommand, VerifyArguments,
+};
 use crate::time::parse_time;
 
 const EXIT_CODES: &str = "\
 Exit codes, of every command:
-  0  the log is sound, or what was asked for was done
-  1  the log is damaged: bytes have changed, or files are missing or foreign
+  0  all is sound, or what was asked for was done
+  1  it is damaged: bytes have changed, or files are missing or foreign
   2  wrong usage
-  3  the disk failed, or the request was refused (in use, a newer version's, no log, not in the log)
+  3  the disk failed, or the request was refused (in use, a newer version's, no log or engine, not in the log)
 A torn end that was never acknowledged counts as sound: the next open cuts it. What was judged or done counts
 even if it cannot be printed; a listing that cannot be printed is a 3. A reader that closes the pipe is no failure.
 docs/RECOVERY.md says what to do for each code in [brackets].";
 
-/// Looks at an arborlog transaction log, verifies it, and repairs it when told to
+/// Looks at an arborlog engine or transaction log, verifies it, and repairs it when told to
 #[derive(Parser, Debug)]
 #[command(name = "arborlog", version, after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
@@ -26,22 +30,61 @@ pub(crate) struct Arguments {
 /// What to work on
 #[derive(Subcommand, Debug)]
 pub(crate) enum Area {
-    /// A transaction log
+    /// A transaction log by itself; an engine's is in DIR/log-N
     #[command(subcommand, after_help = EXIT_CODES)]
     Log(Command),
+    /// The snapshots of an engine, or of a directory
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Snapshot(SnapshotCommand),
     /// The state of an engine: its last zxid, epochs, snapshots, nodes, sessions, digest
     #[command(after_help = "Examples:
   arborlog stat /var/lib/server
   arborlog stat --json /var/lib/server | jq .digest
 The directory is only read, also beside a live server.")]
     Stat(EngineTarget),
-    /// Print the nodes of an engine's tree, in the order of their paths, one a line
+    /// Print the nodes of an engine's tree, each before its children, one a line
     #[command(after_help = "Examples:
   arborlog tree /var/lib/server
   arborlog tree /var/lib/server --path /app --depth 1
   arborlog tree --json /var/lib/server          # all of it: data in base64, Stat, ACL
-The directory is only read, also beside a live server.")]
-    Tree(TreeArguments),
+The directory is only read, also beside a live server. One of the name `dump` is given as ./dump.")]
+    Tree(TreeCommand),
+    /// Read and check every byte of an engine's directory: manifest, log, snapshots, and how they fit
+    #[command(after_help = "Examples:
+  arborlog verify /var/lib/server
+  arborlog verify --deep --json /var/lib/server && echo sound
+The directory is only read. Each damaged range is named with file, offset and what is lost by it;
+`arborlog inspect DIR` has the next step for each.")]
+    Verify(VerifyArguments),
+    /// One page for a bad day: what each file is, what an open would do, and the next step for each finding
+    #[command(after_help = "Example:
+  arborlog inspect /var/lib/server
+The directory is only read; not one byte changes.")]
+    Inspect(EngineTarget),
+    /// Make a new engine with a state that another one had: its last one, or that of a zxid or a time
+    #[command(after_help = "Examples:
+  arborlog restore /var/lib/server /var/lib/restored --dry-run
+  arborlog restore /var/lib/server /var/lib/restored --to-zxid 0x10000002a
+  arborlog restore /mnt/backup /var/lib/server --to-time 2026-01-31T08:00:00Z --without-sessions
+SRC is only read. The new engine is another database, with an id of its own.")]
+    Restore(RestoreArguments),
+    /// Remove all txns of an engine after a zxid, and the snapshots that hold them; without --yes, only tell
+    #[command(after_help = "Examples:
+  arborlog truncate /var/lib/server --to-zxid 0x10000002a          # look first
+  arborlog truncate /var/lib/server --to-zxid 0x10000002a --yes
+The engine must not be open. What is cut off the log is kept; snapshots that hold it are removed.")]
+    Truncate(EngineTruncateArguments),
+    /// Print completions for a shell
+    #[command(after_help = "Examples:
+  arborlog completions bash > /usr/share/bash-completion/completions/arborlog
+  arborlog completions zsh > ~/.zfunc/_arborlog
+  arborlog completions fish > ~/.config/fish/completions/arborlog.fish")]
+    Completions(CompletionArguments),
+    /// Print the manual page of the tool, or of a verb
+    #[command(after_help = "Examples:
+  arborlog man | man -l -
+  arborlog man log dump > arborlog-log-dump.1")]
+    Man(ManArguments),
 }
 
 /// An engine's directory, and how to print
@@ -54,28 +97,17 @@ pub(crate) struct EngineTarget {
     pub(crate) log_dir: Option<PathBuf>,
 }
 
-/// Which nodes to print
-#[derive(Args, Debug)]
-pub(crate) struct TreeArguments {
-    #[command(flatten)]
-    pub(crate) engine: EngineTarget,
-    /// Only this node and those below it
-    #[arg(long, value_name = "PATH", default_value = "/")]
-    pub(crate) path: String,
-    /// How many levels below it
-    #[arg(long, value_name = "N")]
-    pub(crate) depth: Option<usize>,
-    /// Print the sessions instead: their numbers, timeouts and ephemeral nodes
-    #[arg(long)]
-    pub(crate) sessions: bool,
-}
-
 impl Area {
-    pub(crate) fn target(&self) -> &Target {
+    pub(crate) fn json(&self) -> bool {
         match self {
-            Area::Log(command) => command.target(),
-            Area::Stat(engine) => &engine.target,
-            Area::Tree(arguments) => &arguments.engine.target,
+            Area::Log(command) => command.target().json,
+            Area::Snapshot(command) => command.target().json,
+            Area::Stat(engine) | Area::Inspect(engine) => engine.target.json,
+            Area::Tree(command) => command.arguments().is_some_and(|arguments| arguments.json),
+            Area::Verify(arguments) => arguments.engine.target.json,
+            Area::Restore(arguments) => arguments.json,
+            Area::Truncate(arguments) => arguments.engine.target.json,
+            Area::Completions(_) | Area::Man(_) => false,
         }
     }
 }
@@ -85,8 +117,8 @@ impl Area {
 pub(crate) enum Command {
     /// List the files of a log, one a line, with what they hold
     #[command(after_help = "Examples:
-  arborlog log ls /var/lib/server/log
-  arborlog log ls --json /var/lib/server/log | jq 'select(.state == \"damaged\")'")]
+  arborlog log ls /var/lib/server/log-1
+  arborlog log ls --json /var/lib/server/log-1 | jq 'select(.state == \"damaged\")'")]
     Ls(Target),
     /// Print records, one a line
     #[command(after_help = "Examples:
@@ -242,7 +274,7 @@ impl Command {
     }
 }
 
-fn parse_zxid(text: &str) -> Result<Zxid, String> {
+pub(crate) fn parse_zxid(text: &str) -> Result<Zxid, String> {
     let number = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16),
         _ => text.parse(),

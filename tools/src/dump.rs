@@ -1,10 +1,11 @@
-use arborlog::inspect::{Directory, FoundRecord, Item, Selection};
+use arborlog::inspect::{FoundRecord, Item, Selection};
 use serde_json::json;
 
 use crate::args::{DumpArguments, PayloadFormat};
 use crate::outcome::Outcome;
 use crate::output::{Failure, Output, counted, damage_object, integer, tell, zxid};
 use crate::payload::show;
+use crate::place::log_at;
 use crate::progress::Bar;
 use crate::time::format_time;
 
@@ -19,7 +20,7 @@ pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<(), 
     selection = arguments.since.map_or(selection.clone(), |time| selection.since_ms(time));
     selection = arguments.until.map_or(selection.clone(), |time| selection.until_ms(time));
     selection = arguments.file.as_deref().map_or(selection.clone(), |name| selection.file(name));
-    let mut stream = Directory::open(&arguments.target.dir)?.records(&selection)?;
+    let mut stream = log_at(&arguments.target.dir)?.records(&selection)?;
     let (mut count, mut bar) = (0, Bar::new());
     while arguments.limit.is_none_or(|limit| count < limit) {
         match stream.next_item()? {

@@ -1,12 +1,15 @@
 use arborlog::{AclList, DataTree, EngineOptions, EngineView, NodeRef, Stat};
 use serde_json::{Value, json};
 
-use crate::args::{EngineTarget, TreeArguments};
+use crate::args::EngineTarget;
+use crate::engine_args::TreeCommand;
 use crate::outcome::Outcome;
 use crate::output::{Failure, Output, counted, error_object, integer, maybe_zxid, zxid};
 use crate::payload::base64;
+use crate::place::engine_at;
 
 fn look(target: &EngineTarget) -> Result<EngineView, Failure> {
+    engine_at(target)?;
     let mut options = EngineOptions::new();
     if let Some(dir) = &target.log_dir {
         options = options.log_dir(dir);
@@ -96,13 +99,17 @@ fn stat_json(view: &EngineView, output: &mut Output) -> Result<(), Failure> {
 }
 
 /// Prints nodes, or sessions.
-pub(crate) fn tree(arguments: &TreeArguments, output: &mut Output) -> Result<(), Failure> {
-    let view = look(&arguments.engine)?;
+pub(crate) fn tree(command: &TreeCommand, output: &mut Output) -> Result<(), Failure> {
+    let Some(arguments) = command.arguments() else {
+        return Err(Failure::Usage("give the directory of an engine: see arborlog tree --help".to_owned()));
+    };
+    let view = look(&arguments.engine())?;
     if arguments.sessions {
         return sessions(&view.tree, output);
     }
-    let Some(top) = view.tree.get(&arguments.path) else {
-        let message = format!("there is no node {}", arguments.path);
+    let path = arguments.path.as_deref().unwrap_or("/");
+    let Some(top) = view.tree.get(path) else {
+        let message = format!("there is no node {path} [no_node]");
         return Err(Failure::Refused { code: "no_node", message });
     };
     // What is still to be printed, the next one last: a deep tree needs no deep stack.
@@ -121,19 +128,23 @@ pub(crate) fn tree(arguments: &TreeArguments, output: &mut Output) -> Result<(),
 fn print_node(node: &NodeRef<'_>, output: &mut Output) -> Result<(), Failure> {
     let stat = node.stat();
     if output.json {
-        let data = node.data().map_or(Value::Null, |data| json!(base64(data)));
-        return output.object(&json!({
-            "path": node.path(),
-            "data": data,
-            "stat": stat_object(&stat),
-            "acl": acl_array(node.acl()),
-        }));
+        return output.object(&node_object(node));
     }
     let Stat { data_bytes, child_count, version, mzxid, .. } = stat;
     let path = node.path();
     output.line(&format!(
         "{path}  {data_bytes} bytes, {child_count} children, version {version}, mzxid {mzxid}"
     ))
+}
+
+/// A node as a client sees it.
+pub(crate) fn node_object(node: &NodeRef<'_>) -> Value {
+    json!({
+        "path": node.path(),
+        "data": node.data().map(base64),
+        "stat": stat_object(&node.stat()),
+        "acl": acl_array(node.acl()),
+    })
 }
 
 fn stat_object(stat: &Stat) -> Value {
@@ -152,19 +163,21 @@ fn stat_object(stat: &Stat) -> Value {
     })
 }
 
-fn acl_array(acl: AclList<'_>) -> Value {
+pub(crate) fn acl_array(acl: AclList<'_>) -> Value {
     acl.iter()
         .map(|entry| json!({ "perms": entry.perms.get(), "scheme": entry.scheme, "id": entry.id }))
         .collect()
+}
+
+pub(crate) fn session_object(id: i64, timeout_ms: i32, ephemerals: &[String]) -> Value {
+    json!({ "type": "session", "session": format!("{id:#x}"), "timeout_ms": timeout_ms, "ephemerals": ephemerals })
 }
 
 fn sessions(tree: &DataTree, output: &mut Output) -> Result<(), Failure> {
     for (id, timeout_ms) in tree.sessions() {
         let paths = tree.ephemeral_paths(id);
         if output.json {
-            output.object(
-                &json!({ "session": format!("{id:#x}"), "timeout_ms": timeout_ms, "ephemerals": paths }),
-            )?;
+            output.object(&session_object(id, timeout_ms, &paths))?;
         } else {
             output.line(&format!("{id:#x}  timeout {timeout_ms} ms, {} ephemeral nodes", paths.len()))?;
             for path in paths {

@@ -1,10 +1,11 @@
 use arborlog::SegmentFill;
-use arborlog::inspect::{Directory, Examination, ManifestState, SegmentInfo, Verdict};
+use arborlog::inspect::{Examination, ManifestState, SegmentInfo, Verdict};
 use serde_json::{Value, json};
 
 use crate::args::Target;
 use crate::outcome::Outcome;
 use crate::output::{Failure, Output, counted, damage_object, error_object, integer, maybe_zxid, zxid};
+use crate::place::log_at;
 use crate::progress::Bar;
 use crate::time::format_time;
 
@@ -17,7 +18,7 @@ pub(crate) fn run(target: &Target, output: &mut Output) -> Result<(), Failure> {
 
 pub(crate) fn examine(target: &Target) -> Result<Examination, Failure> {
     let mut bar = Bar::new();
-    Ok(Directory::open(&target.dir)?.examine(&mut |progress| bar.show(progress))?)
+    Ok(log_at(&target.dir)?.examine(&mut |progress| bar.show(progress))?)
 }
 
 fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use arborlog::inspect::{Examination, Verdict};
+use arborlog::inspect::{EngineExamination, Examination, Verdict};
 use arborlog::{Error, ErrorKind};
 
 /// The codes of errors that mean a newer version, and no damage: as kinds, they are `Unsupported`.
@@ -27,8 +27,10 @@ impl Outcome {
     /// Of an error, whichever command met it.
     pub(crate) fn of_error(error: &Error) -> Outcome {
         match error.kind() {
-            // The arguments were right; the record was not.
-            ErrorKind::Invalid if error.code() == "repair_misfit" => Outcome::Refused,
+            // The arguments were right; what they name was not.
+            ErrorKind::Invalid if ["repair_misfit", "restore_not_empty"].contains(&error.code()) => {
+                Outcome::Refused
+            }
             ErrorKind::Invalid => Outcome::Usage,
             ErrorKind::Corrupt | ErrorKind::WrongOwner => Outcome::Damaged,
             _ => Outcome::Refused,
@@ -44,8 +46,23 @@ impl Outcome {
     pub(crate) fn of_examination(examination: &Examination) -> Outcome {
         match &examination.verdict {
             Verdict::Refused(error) => Outcome::of_error(error),
+            // There is nothing to say of it.
+            Verdict::NoLog => Outcome::Refused,
             _ if examination.is_sound() => Outcome::Clean,
             _ => Outcome::Damaged,
+        }
+    }
+}
+
+impl Outcome {
+    /// Of an engine's directory that was read from end to end.
+    pub(crate) fn of_findings(found: &EngineExamination) -> Outcome {
+        let mut codes = found.damages().map(|finding| finding.code.unwrap_or_default());
+        match codes.next() {
+            None => Outcome::Clean,
+            Some(first) => codes.fold(Outcome::of_damage(first), |outcome, code| {
+                if outcome == Outcome::Damaged { outcome } else { Outcome::of_damage(code) }
+            }),
         }
     }
 }

@@ -19,6 +19,14 @@ pub(crate) enum Failure {
         code: &'static str,
         message: String,
     },
+    /// What was to be looked at is damaged, so that there is nothing to print of it.
+    Damaged {
+        /// The word of `docs/RECOVERY.md`.
+        code: &'static str,
+        message: String,
+    },
+    /// The request makes no sense.
+    Usage(String),
     /// Standard output took no more.
     Output(io::Error),
 }
@@ -76,6 +84,11 @@ impl Output {
         Ok(self.out.write_all(b"\n")?)
     }
 
+    /// Bytes as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        Ok(self.out.write_all(bytes)?)
+    }
+
     /// One JSON object on a line of its own.
     pub(crate) fn object(&mut self, object: &Value) -> Result<(), Failure> {
         self.line(&object.to_string())
@@ -101,6 +114,15 @@ impl Output {
             Failure::Refused { code, message } => {
                 self.tell_error(&json!({ "code": code, "kind": code, "message": message }), message);
                 Outcome::Refused
+            }
+            Failure::Damaged { code, message } => {
+                self.tell_error(&json!({ "code": code, "kind": "corrupt", "message": message }), message);
+                Outcome::Damaged
+            }
+            Failure::Usage(message) => {
+                let word = "invalid_option";
+                self.tell_error(&json!({ "code": word, "kind": "invalid", "message": message }), message);
+                Outcome::Usage
             }
         }
     }

@@ -10,35 +10,50 @@ const LONG_BYTES: u64 = 256 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Bar {
     bar: Option<ProgressBar>,
+    words: Option<ProgressBar>,
     is_terminal: bool,
 }
 
 impl Bar {
     pub(crate) fn new() -> Bar {
-        Bar { bar: None, is_terminal: stderr().is_terminal() }
+        Bar { bar: None, words: None, is_terminal: stderr().is_terminal() }
     }
 
     pub(crate) fn show(&mut self, progress: Progress) {
-        if !self.is_terminal || progress.total_bytes < LONG_BYTES {
+        self.show_bytes(progress.done_bytes, progress.total_bytes);
+    }
+
+    pub(crate) fn show_bytes(&mut self, done_bytes: u64, total_bytes: u64) {
+        if !self.is_terminal || total_bytes < LONG_BYTES {
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {
             let style =
                 ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
-            let bar = ProgressBar::new(progress.total_bytes);
+            let bar = ProgressBar::new(total_bytes);
             match style {
                 Ok(style) => bar.with_style(style),
                 Err(_) => bar,
             }
         });
-        bar.set_length(progress.total_bytes);
-        bar.set_position(progress.done_bytes);
+        bar.set_length(total_bytes);
+        bar.set_position(done_bytes);
+    }
+
+    /// What is under way and has no length that is known before.
+    pub(crate) fn say(&mut self, text: &str) {
+        if !self.is_terminal {
+            return;
+        }
+        let bar = self.words.get_or_insert_with(ProgressBar::new_spinner);
+        bar.set_message(text.to_owned());
+        bar.tick();
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
+        for bar in self.bar.iter().chain(&self.words) {
             bar.finish_and_clear();
         }
     }

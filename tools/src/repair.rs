@@ -1,15 +1,17 @@
 use std::path::Path;
 
-use arborlog::inspect::{Directory, Item, Selection};
+use arborlog::inspect::{Item, Selection};
 use arborlog::{DamagedRecords, Execution, RepairReport, Zxid, repair_record};
 use serde_json::{Value, json};
 
 use crate::args::RepairArguments;
 use crate::outcome::Outcome;
 use crate::output::{Failure, Output, counted, integer, zxid};
+use crate::place::log_at;
 
 /// Puts one damaged record back from another copy of the log, or says what would be written.
 pub(crate) fn run(arguments: &RepairArguments, output: &mut Output) -> Result<(), Failure> {
+    log_at(&arguments.target.dir)?;
     let (time_ms, payload) = take(&arguments.from, arguments.zxid)?;
     let execution = if arguments.yes { Execution::Real } else { Execution::DryRun };
     let report = repair_record(&arguments.target.dir, arguments.zxid, time_ms, &payload, execution)?;
@@ -29,7 +31,7 @@ pub(crate) fn run(arguments: &RepairArguments, output: &mut Output) -> Result<()
 
 /// The record of the other copy.
 fn take(from: &Path, wanted: Zxid) -> Result<(i64, Vec<u8>), Failure> {
-    let mut stream = Directory::open(from)?.records(&Selection::all().from(wanted).to(wanted))?;
+    let mut stream = log_at(from)?.records(&Selection::all().from(wanted).to(wanted))?;
     let mut why = "it is not in that log".to_owned();
     while let Some(item) = stream.next_item()? {
         match item {

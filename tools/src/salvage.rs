@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 use crate::args::{NumberingArgument, SalvageArguments};
 use crate::outcome::Outcome;
 use crate::output::{Failure, Output, error_object, integer, maybe_zxid, zxid};
+use crate::place::log_at;
 
 /// Ends a damaged log before its damage, or says what would be lost.
 pub(crate) fn run(arguments: &SalvageArguments, output: &mut Output) -> Result<(), Failure> {
+    log_at(&arguments.target.dir)?;
     let execution = if arguments.yes { Execution::Real } else { Execution::DryRun };
     let mut options = SalvageOptions::new().execution(execution);
     if let Some(numbering) = arguments.numbering {

@@ -4,9 +4,11 @@ use serde_json::json;
 use crate::args::TruncateArguments;
 use crate::outcome::Outcome;
 use crate::output::{Failure, Output, zxid};
+use crate::place::log_at;
 
 /// Cuts the end off a log, or says what would be cut.
 pub(crate) fn run(arguments: &TruncateArguments, output: &mut Output) -> Result<(), Failure> {
+    log_at(&arguments.target.dir)?;
     let execution = if arguments.yes { Execution::Real } else { Execution::DryRun };
     let report = truncate_dir(&arguments.target.dir, arguments.to, execution)?;
     if arguments.yes {

@@ -14,6 +14,7 @@ pub(crate) fn run(target: &Target, output: &mut Output) -> Result<(), Failure> {
     let word = match outcome {
         Outcome::Clean => "nothing is damaged",
         Outcome::Damaged => "the log is damaged",
+        _ if matches!(examination.verdict, Verdict::NoLog) => "there is no log",
         _ => "opening refuses the log",
     };
     output.settle(outcome, word);

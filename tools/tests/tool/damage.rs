@@ -44,6 +44,38 @@ fn a_flip_in_the_active_segment_of_a_closed_log_is_damage() {
     tool("dump DIR", dir.path()).exits(1);
 }
 
+/// It was told again as what the manifest, or the next segment, proves to be missing.
+#[test]
+fn a_dump_tells_one_damage_once() {
+    let dir = closed(60);
+    let last_of_first = (1..60).rev().find(|counter| place(dir.path(), *counter).0 == 1).unwrap();
+    // The last record of the log; the last one of a segment, with the seal behind it.
+    for counter in [60, last_of_first] {
+        let dir = closed(60);
+        let (seq, offset) = place(dir.path(), counter);
+        flip(&segment(dir.path(), seq), offset);
+        if counter == last_of_first {
+            let behind = offset / 512 * 512 + 512;
+            flip(&segment(dir.path(), seq), behind);
+        }
+        let dumped = tool("dump DIR", dir.path()).exits(1);
+        assert_eq!(
+            (dumped.err.lines().count(), dumped.out.lines().count()),
+            (1, 59),
+            "{counter}: {}",
+            dumped.err
+        );
+        let objects = tool("dump --json DIR", dir.path()).exits(1).json();
+        let told: Vec<_> = objects.iter().filter(|o| o["type"] == "damage").map(|o| &o["damage"]).collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        let lost = format!("{:#x}", 0x1_0000_0000_u64 + u64::from(counter));
+        assert_eq!(
+            (&told[0]["first_zxid"], &told[0]["last_zxid"]),
+            (&lost.as_str().into(), &lost.as_str().into())
+        );
+    }
+}
+
 #[test]
 fn a_torn_end_is_no_damage() {
     let dir = killed(60);

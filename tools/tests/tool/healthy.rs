@@ -174,17 +174,23 @@ fn a_log_in_use_can_be_looked_at() {
 fn empty_and_missing_directories() {
     let dir = tempfile::tempdir().unwrap();
     for command in ["ls", "dump", "verify", "stat"] {
-        tool(&format!("{command} DIR"), dir.path()).exits(0);
+        let nothing = tool(&format!("{command} --json DIR"), dir.path()).exits(3);
+        assert_eq!(nothing.json()[0]["error"]["code"], "no_log", "{command}");
         let missing = tool(&format!("{command} --json DIR"), &dir.path().join("none")).exits(3);
         assert_eq!(missing.json()[0]["error"]["kind"], "io", "{command}");
         let text = tool(&format!("{command} DIR"), &dir.path().join("none")).exits(3);
         assert!(text.err.contains("[io]") && text.out.is_empty(), "{text:?}");
     }
-    let verdict = tool("ls --json DIR", dir.path()).json();
-    assert_eq!(verdict.last().unwrap()["verdict"], "no_log");
     tool("salvage DIR", dir.path()).exits(3);
     tool("truncate DIR --to 1", dir.path()).exits(3);
     assert!(files(dir.path()).is_empty(), "nothing was created");
+    // What a creation that was broken off leaves is listed, and is no log yet.
+    fs::write(dir.path().join("log.manifest.tmp"), "half").unwrap();
+    let verdict = tool("ls --json DIR", dir.path()).exits(3).json();
+    assert_eq!(verdict.last().unwrap()["verdict"], "no_log");
+    for command in ["dump", "verify", "stat"] {
+        tool(&format!("{command} DIR"), dir.path()).exits(3);
+    }
 }
 
 #[test]

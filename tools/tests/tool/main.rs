@@ -2,9 +2,16 @@
 
 mod damage;
 mod engine;
+mod engine_sample;
+mod engine_verify;
 mod exits;
 mod healthy;
 mod overlong;
+mod pages;
 mod repair;
+mod restore;
 mod sample;
+mod snapshot;
 mod streams;
+mod truncate;
+mod wrong_place;

@@ -37,9 +37,14 @@ pub(crate) fn tool(arguments: &str, dir: &Path) -> Run {
     arborlog(&format!("log {arguments}"), dir)
 }
 
-/// Runs `arborlog ARGUMENTS` with the directory in place of `DIR`.
+/// Runs `arborlog ARGUMENTS` with the directory in place of `DIR`, and what is below it in place of `DIR/NAME`.
 pub(crate) fn arborlog(arguments: &str, dir: &Path) -> Run {
-    let arguments = arguments.split(' ').map(|a| if a == "DIR" { dir.as_os_str() } else { a.as_ref() });
+    let named = |argument: &str| match argument.strip_prefix("DIR") {
+        Some("") => dir.to_owned(),
+        Some(below) => dir.join(below.trim_start_matches('/')),
+        None => argument.into(),
+    };
+    let arguments = arguments.split(' ').map(named);
     let output =
         Command::new(env!("CARGO_BIN_EXE_arborlog")).args(arguments).stdin(Stdio::null()).output().unwrap();
     Run {

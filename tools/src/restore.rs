@@ -1,0 +1,133 @@
+use std::io::ErrorKind as IoErrorKind;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arborlog::{EngineOptions, Execution, RestoreOptions, RestoreProgress, RestoreReport, RestoreTarget};
+use serde_json::json;
+
+use crate::engine_args::RestoreArguments;
+use crate::outcome::Outcome;
+use crate::output::{Failure, Output, counted, error_object, integer, zxid};
+use crate::place::no_engine;
+use crate::progress::Bar;
+
+/// Makes a new engine with a state of another one, or tells what it would be.
+pub(crate) fn run(arguments: &RestoreArguments, output: &mut Output) -> Result<(), Failure> {
+    let RestoreArguments { source, dest, .. } = arguments;
+    let engine = arborlog::inspect::EngineDirectory::open(source, arguments.source_log_dir.as_deref())?;
+    if !engine.holds_engine()? {
+        return Err(no_engine(source));
+    }
+    let bar = Arc::new(Mutex::new(Bar::new()));
+    let mut what = RestoreOptions::new().sessions(!arguments.without_sessions).on_progress({
+        let bar = bar.clone();
+        move |progress| show(&mut bar.lock().unwrap_or_else(PoisonError::into_inner), progress)
+    });
+    if let Some(dir) = &arguments.source_log_dir {
+        what = what.source_log_dir(dir);
+    }
+    what = match (arguments.to_zxid, arguments.to_time) {
+        (Some(zxid), _) => what.target(RestoreTarget::Zxid(zxid)),
+        (None, Some(time_ms)) => what.target(RestoreTarget::TimeMs(time_ms)),
+        (None, None) => what,
+    };
+    let mut options = EngineOptions::new();
+    if let Some(dir) = &arguments.log_dir {
+        options = options.log_dir(dir);
+    }
+    let made = if arguments.dry_run {
+        what = what.execution(Execution::DryRun);
+        false
+    } else {
+        // All that can be refused is, before anything is made.
+        let rehearsal = what.clone().execution(Execution::DryRun);
+        let is_there = dest.exists();
+        if !is_there {
+            arborlog::restore(source, dest, &options, &rehearsal)?;
+            make_dir(dest)?;
+        }
+        !is_there
+    };
+    let restored = arborlog::restore(source, dest, &options, &what);
+    // The bar goes before anything is printed.
+    *bar.lock().unwrap_or_else(PoisonError::into_inner) = Bar::new();
+    let report = restored.inspect_err(|error| {
+        if made && error.code() != "restore_not_empty" {
+            crate::output::tell(&format!(
+                "{} is no engine yet; remove it before another attempt",
+                dest.display()
+            ));
+        }
+    })?;
+    if !arguments.dry_run {
+        output.settle(Outcome::Clean, "the state was restored");
+    }
+    print(arguments, &report, output)
+}
+
+fn make_dir(dest: &std::path::Path) -> Result<(), Failure> {
+    match std::fs::create_dir(dest) {
+        Err(error) if error.kind() != IoErrorKind::AlreadyExists => {
+            let message = format!("cannot make {}: {error} [io]", dest.display());
+            Err(Failure::Refused { code: "io", message })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn show(bar: &mut Bar, progress: RestoreProgress) {
+    match progress {
+        RestoreProgress::Loading { done_bytes, total_bytes } => bar.show_bytes(done_bytes, total_bytes),
+        RestoreProgress::Replaying { txns, zxid } => bar.say(&format!("replayed {txns} txns, up to {zxid}")),
+        RestoreProgress::Writing { nodes } => bar.say(&format!("writing {nodes} nodes")),
+        _ => {}
+    }
+}
+
+fn print(arguments: &RestoreArguments, report: &RestoreReport, output: &mut Output) -> Result<(), Failure> {
+    for (_, error) in &report.skipped {
+        // The state is whole; that a snapshot of the source is not, is damage there.
+        output.found(Outcome::of_error(error));
+    }
+    let RestoreReport {
+        snapshot, skipped, replayed, source_zxid, closed_sessions, last_zxid, digest, ..
+    } = report;
+    if output.json {
+        let skipped =
+            skipped.iter().map(|(end, error)| json!({ "zxid": zxid(*end), "error": error_object(error) }));
+        return output.object(&json!({
+            "type": "restore",
+            "done": !arguments.dry_run,
+            "source_zxid": zxid(*source_zxid),
+            "last_zxid": zxid(*last_zxid),
+            "digest": format!("{digest:#x}"),
+            "began_with": snapshot.as_ref().map(|info| zxid(info.end)),
+            "replayed": integer(*replayed),
+            "replay_failures": integer(report.replay_failures),
+            "closed_sessions": integer(*closed_sessions),
+            "skipped": skipped.collect::<Vec<_>>(),
+            "database_id": (!arguments.dry_run).then(|| report.database_id.to_string()),
+        }));
+    }
+    for (end, error) in skipped {
+        output.line(&format!("the snapshot {end} was passed over: {error}"))?;
+    }
+    let from =
+        snapshot.as_ref().map_or("an empty tree".to_owned(), |info| format!("the snapshot {}", info.end));
+    let word = if arguments.dry_run { "would be restored" } else { "restored" };
+    output.line(&format!(
+        "{word}: the state at {source_zxid}, of {from} and {} of the log",
+        counted(*replayed, "txn")
+    ))?;
+    if report.replay_failures > 0 {
+        let count = counted(report.replay_failures, "txn");
+        output.line(&format!("{count} could not be done: tree and log of the source differ"))?;
+    }
+    if arguments.without_sessions {
+        output.line(&format!("sessions closed: {closed_sessions}"))?;
+    }
+    output.line(&format!("last zxid {last_zxid}, digest {digest:#x}"))?;
+    if arguments.dry_run {
+        return output.line("nothing was written; leave out --dry-run to do it");
+    }
+    output.line(&format!("the new database is {}", report.database_id))
+}

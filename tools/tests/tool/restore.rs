@@ -1,0 +1,83 @@
+//! `arborlog restore`.
+
+use std::fs;
+
+use crate::engine_sample::{all_files, all_unchanged, engine, options, snapshot, zxid};
+use crate::sample::{arborlog, flip};
+
+#[test]
+fn each_state_of_the_past_is_restored_as_was_announced() {
+    let source = engine();
+    let before = all_files(source.path());
+    for (what, expected) in [
+        ("", 60),
+        (" --to-zxid 0x300000019", 25),
+        (" --to-zxid 12884901928", 40),
+        (" --to-time 33999", 33),
+        (" --to-time 1970-01-01T00:00:45Z", 45),
+    ] {
+        let trial = tempfile::tempdir().unwrap();
+        let dest = trial.path().join("new");
+        let verb = format!("restore --json {} {}{what}", source.path().display(), dest.display());
+        let plan = arborlog(&format!("{verb} --dry-run"), source.path()).exits(0).json().remove(0);
+        assert_eq!((&plan["done"], dest.exists()), (&false.into(), false));
+        let done = arborlog(&verb, source.path()).exits(0).json().remove(0);
+        assert_eq!((&done["done"], &done["source_zxid"]), (&true.into(), &zxid(expected).to_string().into()));
+        for field in ["source_zxid", "last_zxid", "digest", "began_with", "replayed"] {
+            assert_eq!(plan[field], done[field], "{what} {field}");
+        }
+        let (restored, report) = options().open(&dest).unwrap();
+        assert_eq!(done["digest"], format!("{:#x}", report.digest));
+        assert_eq!(report.last_zxid, zxid(expected));
+        assert_eq!(restored.tree().sessions().len(), 3);
+        drop(restored);
+        arborlog("verify --deep DIR", &dest).exits(0);
+        // It is not written over.
+        let held = all_files(&dest);
+        let refused = arborlog(&verb, source.path()).exits(3).json().remove(0);
+        assert_eq!(refused["error"]["code"], "restore_not_empty");
+        arborlog(&format!("{verb} --dry-run"), source.path()).exits(3);
+        all_unchanged(&held, &dest);
+    }
+    all_unchanged(&before, source.path());
+}
+
+#[test]
+fn without_sessions_there_are_none() {
+    let source = engine();
+    let dest = tempfile::tempdir().unwrap();
+    let verb = format!("restore DIR {} --without-sessions", dest.path().display());
+    let text = arborlog(&verb, source.path()).exits(0).out;
+    assert!(
+        text.contains("restored: the state at 0x30000003c") && text.contains("sessions closed: 3\n"),
+        "{text}"
+    );
+    let (restored, report) = options().open(dest.path()).unwrap();
+    assert_eq!((report.last_zxid, restored.tree().sessions().len()), (zxid(63), 0));
+    assert!(restored.tree().get("/node-60").is_none() && restored.tree().get("/node-59").is_some());
+}
+
+#[test]
+fn what_cannot_be_restored_leaves_nothing_behind() {
+    let source = engine();
+    let trial = tempfile::tempdir().unwrap();
+    for what in ["--to-zxid 0x300000005", "--to-zxid 0x300000050", "--to-time 1000"] {
+        let verb = format!("restore --json DIR {}/new {what}", trial.path().display());
+        let told = arborlog(&verb, source.path()).exits(3).json().remove(0);
+        assert_eq!(told["error"]["code"], "not_in_log", "{what}");
+    }
+    arborlog("restore DIR DIR/new --to-zxid 1 --to-time 1", source.path()).exits(2);
+    arborlog("restore DIR", source.path()).exits(2);
+    // A damaged snapshot is passed over, and told; a damaged log is not.
+    let path = snapshot(source.path(), zxid(40));
+    let at = fs::read(&path).unwrap().windows(6).position(|w| w == b"data 9").unwrap();
+    flip(&path, at);
+    let verb = format!("restore --json DIR {}/new --dry-run", trial.path().display());
+    let told = arborlog(&verb, source.path()).exits(1).json().remove(0);
+    assert_eq!((&told["began_with"], &told["replayed"]), (&"0x300000014".into(), &40.into()));
+    assert_eq!(told["skipped"][0]["error"]["code"], "snapshot_checksum");
+    let (segment, at) = crate::engine_sample::in_log(source.path(), "data 50");
+    flip(&segment, at);
+    arborlog(&verb, source.path()).exits(1);
+    assert_eq!(all_files(trial.path()).len(), 0);
+}
