@@ -9,7 +9,7 @@ use super::open::{Replayed, check_is_new, take_lock};
 use super::options::EngineOptions;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::snapshot::{SnapshotName, snapshot_name};
-use crate::format::{DatabaseId, EngineManifest, Numbering, Paths, Txn, TxnBody};
+use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Paths, Txn, TxnBody};
 use crate::io::{Disk, OpenMode};
 use crate::log::{Execution, LogOptions, LogView};
 use crate::snapshot::{SnapshotFile, SnapshotInfo, load};
@@ -168,7 +168,8 @@ pub struct RestoreReport {
 /// engine may be running there.
 ///
 /// # Errors
-/// `dest` has no manifest then, so that it is no engine yet: remove what is in it.
+/// `dest` has no manifest then, so that it is no engine yet: remove what is in it. What is refused before anything was
+/// written leaves nothing in it.
 /// - [`ErrorKind::NotInLog`]: the target is after the last txn, or the source has no snapshot and log any more to rebuild it.
 /// - [`ErrorKind::Corrupt`]: the log is damaged before the target, or the only snapshots that would do.
 /// - [`ErrorKind::Invalid`]: there is no engine in `source`, or something is in `dest`.
@@ -184,7 +185,7 @@ pub fn restore(
     let (dest, source) = (dest.as_ref(), source.as_ref());
     if what.execution == Execution::DryRun {
         match Directories::open_to_read(dest, options.log_dir.as_deref()) {
-            Ok(home) => check_empty(&home)?,
+            Ok(home) => check_empty(&home, false)?,
             Err(error) if is_not_there(&error) => {}
             Err(error) => return Err(error),
         }
@@ -192,9 +193,12 @@ pub fn restore(
     }
     let home = Directories::open(dest, options.log_dir.as_deref(), options.log.backend)?;
     let root = home.root();
-    check_empty(&home)?;
-    let _lock = take_lock(root.as_ref())?;
+    check_empty(&home, false)?;
+    // Before anything is written: what is refused leaves nothing behind.
     let (tree, accepted, report) = make(source, options, what, &clock)?;
+    let _lock = take_lock(root.as_ref())?;
+    // Another restore may have come before.
+    check_empty(&home, true)?;
     let database_id = report.database_id;
     let home: Arc<dyn Home> = Arc::new(home);
     let first = Generation { home: &home, number: 1, database_id, options, clock: &clock };
@@ -207,9 +211,11 @@ pub fn restore(
     Ok(report)
 }
 
-fn check_empty(home: &Directories) -> Result<()> {
+/// `locked` is whether there is a lock by now, which is ours.
+fn check_empty(home: &Directories, locked: bool) -> Result<()> {
     let entries = home.root().list().map_err(|e| Error::io("list a directory", e))?;
-    if !entries.is_empty() || !home.generations()?.is_empty() {
+    let is_odd = |name: &str| !locked || name != LOCK_NAME;
+    if entries.iter().any(|entry| is_odd(&entry.name)) || !home.generations()?.is_empty() {
         let why = "the directory to restore to is not empty".to_owned();
         return Err(Error::new(ErrorKind::Invalid, "restore_not_empty", why));
     }

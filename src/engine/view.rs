@@ -58,16 +58,25 @@ impl EngineOptions {
     pub fn open_read_only(&self, dir: impl AsRef<Path>) -> Result<EngineView> {
         let home = Directories::open_to_read(dir.as_ref(), self.log_dir.as_deref())?;
         let place = Place { options: self, home };
-        let mut looks = 0;
+        let (mut looks, mut doubted) = (0, None);
         loop {
             looks += 1;
             match place.look() {
-                // A live server purges, and removes snapshots.
-                Err(_) if looks < LOOKS_MAX => {}
+                // A live server purges, and removes snapshots. Damage stays in its place.
+                Err(error) if looks < LOOKS_MAX && !is_same(doubted.as_ref(), &error) => {
+                    doubted = Some(error)
+                }
                 outcome => return outcome,
             }
         }
     }
+}
+
+/// Whether two looks met the same at the same place in a file.
+fn is_same(before: Option<&Error>, error: &Error) -> bool {
+    let place = error.at();
+    place.offset.is_some()
+        && before.is_some_and(|before| before.code() == error.code() && before.at() == place)
 }
 
 impl Place<'_> {

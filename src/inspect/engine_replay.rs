@@ -23,6 +23,14 @@ pub struct ReplayReport {
     pub compared: Vec<(Zxid, bool)>,
 }
 
+/// Where a replay begins, and what it has to come by.
+struct Begin {
+    tree: DataTree,
+    with: Option<Zxid>,
+    /// Ends and digests of the later snapshots, oldest first.
+    later: Vec<(Zxid, u64)>,
+}
+
 /// Replays the log from the first of the snapshots `ends` on, all of them whole and reached, oldest first.
 pub(super) fn replay_whole(
     log: &Directory,
@@ -33,72 +41,66 @@ pub(super) fn replay_whole(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Option<ReplayReport>, Vec<Finding>)> {
     let mut findings = Vec::new();
-    let mut digests = Vec::new();
-    let mut tree = None;
-    for end in ends {
-        match snapshots.load(*end, progress) {
-            // All of them are loaded, since loading alone checks that their own digest holds.
-            Ok((loaded, info)) => {
-                if tree.is_none() {
-                    tree = Some(loaded);
-                } else {
-                    digests.push((*end, info.digest));
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
-            Err(error) => findings.push(Finding::of_error(Severity::Damage, &snapshots_folder, &error)),
-        }
-    }
-    let began_with = tree.as_ref().map(DataTree::last_zxid);
-    if tree.is_none() && floor > Zxid::ZERO {
+    let Some(begin) = load_all(snapshots, ends, floor, &snapshots_folder, &mut findings, progress)? else {
         return Ok((None, findings));
-    }
-    let mut tree = tree.unwrap_or_default();
-    let (view, _) = LogOptions::new().view_on(log.disk())?;
-    let mut report = ReplayReport {
-        began_with,
-        txns: 0,
-        failures: 0,
-        last_zxid: Zxid::ZERO,
-        digest: 0,
-        compared: Vec::new(),
     };
-    let stops = digests.into_iter().map(|(end, digest)| (end, Some(digest)));
+    let Begin { mut tree, with: began_with, later } = begin;
+    let (view, _) = LogOptions::new().view_on(log.disk())?;
+    let mut damage = |error: &Error| findings.push(Finding::of_error(Severity::Damage, &log_folder, error));
+    let (mut txns, mut failures, mut compared) = (0, 0, Vec::new());
+    let stops = later.into_iter().map(|(end, digest)| (end, Some(digest)));
     for (end, digest) in stops.chain([(Zxid::MAX, None)]) {
         match replay(&view, &mut tree, end) {
             Ok(replayed) => {
-                report.txns += replayed.txns;
-                report.failures += replayed.failures;
+                txns += replayed.txns;
+                failures += replayed.failures;
             }
             Err(error) if error.kind() == ErrorKind::Io => return Err(error),
             Err(error) => {
-                findings.push(Finding::of_error(Severity::Damage, &log_folder, &error));
+                damage(&error);
                 break;
             }
         }
         let Some(digest) = digest else { continue };
-        let is_same = tree.digest() == digest;
-        report.compared.push((end, is_same));
-        if !is_same {
+        let found = tree.digest();
+        compared.push((end, found == digest));
+        if found != digest {
             let what = format!(
-                "the log, replayed up to {end}, makes a tree of digest {:#x}; the snapshot there has {digest:#x}",
-                tree.digest()
+                "the log, replayed up to {end}, makes a tree of digest {found:#x}; the snapshot there has {digest:#x}"
             );
-            findings.push(Finding::of_error(
-                Severity::Damage,
-                &log_folder,
-                &Error::corrupt("replay_digest", what),
-            ));
+            damage(&Error::corrupt("replay_digest", what));
         }
     }
-    if report.failures > 0 {
-        let what = format!("{} txns of the log could not be done on the tree before them", report.failures);
-        findings.push(Finding::of_error(
-            Severity::Damage,
-            &log_folder,
-            &Error::corrupt("replay_failed", what),
-        ));
+    if failures > 0 {
+        let what = format!("{failures} txns of the log could not be done on the tree before them");
+        damage(&Error::corrupt("replay_failed", what));
     }
-    (report.last_zxid, report.digest) = (tree.last_zxid(), tree.digest());
-    Ok((Some(report), findings))
+    let (last_zxid, digest) = (tree.last_zxid(), tree.digest());
+    Ok((Some(ReplayReport { began_with, txns, failures, last_zxid, digest, compared }), findings))
+}
+
+/// Loads all of them, since loading alone checks that their own digests hold, and keeps the tree of the first. None if
+/// there is nothing to begin with.
+fn load_all(
+    snapshots: &SnapshotDirectory,
+    ends: &[Zxid],
+    floor: Zxid,
+    folder: &str,
+    findings: &mut Vec<Finding>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Option<Begin>> {
+    let (mut first, mut later) = (None, Vec::new());
+    for end in ends {
+        match snapshots.load(*end, progress) {
+            Ok((tree, _)) if first.is_none() => first = Some(tree),
+            Ok((_, info)) => later.push((*end, info.digest)),
+            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+            Err(error) => findings.push(Finding::of_error(Severity::Damage, folder, &error)),
+        }
+    }
+    Ok(match first {
+        Some(tree) => Some(Begin { with: Some(tree.last_zxid()), tree, later }),
+        None if floor == Zxid::ZERO => Some(Begin { with: None, tree: DataTree::new(), later }),
+        None => None,
+    })
 }

@@ -39,11 +39,11 @@ impl Finding {
     /// An error, of something in `folder`.
     pub(super) fn of_error(severity: Severity, folder: &str, error: &Error) -> Finding {
         let place = error.at();
-        let name = place.file.clone().unwrap_or_default();
+        let name = place.file.as_deref().unwrap_or("");
         Finding {
             severity,
             code: Some(error.code()),
-            file: joined(folder, &name),
+            file: joined(folder, name),
             offset: place.offset,
             end_offset: None,
             first_zxid: place.zxid,

@@ -1,6 +1,8 @@
 //! One page for a bad day.
 
-use arborlog::inspect::{EngineExamination, EngineManifestState, EngineName, ManifestState, Severity};
+use arborlog::inspect::{
+    EngineExamination, EngineManifestState, EngineName, ManifestState, SegmentInfo, SegmentState, Severity,
+};
 use arborlog::{EngineOptions, EngineView, Error};
 use serde_json::{Value, json};
 
@@ -11,6 +13,9 @@ use crate::place::engine_at;
 use crate::progress::Bar;
 use crate::recovery_text::paragraph;
 use crate::verify_engine::finding_object;
+
+/// So many whole segments in a row are told as one.
+const RUN_MIN: usize = 6;
 
 /// What a file is.
 struct Row {
@@ -38,8 +43,9 @@ pub(crate) fn run(target: &EngineTarget, output: &mut Output) -> Result<(), Fail
     if output.json {
         return output.object(&object(&found, &would, &rows));
     }
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for Row { name, what } in &rows {
-        output.line(&format!("{name}  {what}"))?;
+        output.line(&format!("{name:<width$}  {what}"))?;
     }
     output.line("")?;
     for line in forecast(&found, &would) {
@@ -77,12 +83,9 @@ fn rows(found: &EngineExamination) -> Vec<Row> {
                 format!("the log's manifest: epoch {}, begins after {}", manifest.epoch, manifest.floor_zxid);
             add(&format!("{folder}/log.manifest"), what);
         }
-        for segment in &log.segments {
-            let zxids = segment.first_zxid.zip(segment.last_zxid);
-            let zxids = zxids.map_or(String::new(), |(first, last)| format!(", zxid {first} to {last}"));
-            let what =
-                format!("segment, {}{zxids}, {}", segment.state.as_str(), counted(segment.records, "record"));
-            add(&format!("{folder}/{}", segment.file), what);
+        for (first, last, what) in segment_rows(&log.segments, RUN_MIN) {
+            let names = if first == last { first } else { format!("{first} to {last}") };
+            add(&format!("{folder}/{names}"), what);
         }
         for (name, bytes) in &log.other_files {
             add(&format!("{folder}/{name}"), format!("of the log, {}", counted(*bytes, "byte")));
@@ -106,6 +109,30 @@ fn rows(found: &EngineExamination) -> Vec<Row> {
     }
     for name in &found.temporary {
         add(&format!("snapshots-{number}/{name}"), "a snapshot that was never finished".into());
+    }
+    rows
+}
+
+/// Segments, of which whole ones that follow each other share a row if they are many: a page is to stay one.
+fn segment_rows(segments: &[SegmentInfo], run_min: usize) -> Vec<(String, String, String)> {
+    let is_plain =
+        |segment: &SegmentInfo| segment.state == SegmentState::Sealed && segment.damages_count == 0;
+    let mut rows = Vec::new();
+    for run in segments.chunk_by(|a, b| is_plain(a) && is_plain(b)) {
+        let parts = if run.len() >= run_min { vec![run] } else { run.chunks(1).collect() };
+        for part in parts {
+            let (Some(first), Some(last)) = (part.first(), part.last()) else { continue };
+            let zxids = first.first_zxid.zip(last.last_zxid);
+            let zxids = zxids.map_or(String::new(), |(first, last)| format!(", zxid {first} to {last}"));
+            let records = counted(part.iter().map(|segment| segment.records).sum(), "record");
+            let damaged = match part.iter().map(|segment| segment.damages_count).sum() {
+                0 => String::new(),
+                places => format!(", damaged in {}", counted(places, "place")),
+            };
+            let many = counted(part.len() as u64, "segment");
+            let what = format!("{many}, {}{zxids}, {records}{damaged}", first.state.as_str());
+            rows.push((first.file.clone(), last.file.clone(), what));
+        }
     }
     rows
 }

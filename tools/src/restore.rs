@@ -1,4 +1,5 @@
 use std::io::ErrorKind as IoErrorKind;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arborlog::{EngineOptions, Execution, RestoreOptions, RestoreProgress, RestoreReport, RestoreTarget};
@@ -6,7 +7,7 @@ use serde_json::json;
 
 use crate::engine_args::RestoreArguments;
 use crate::outcome::Outcome;
-use crate::output::{Failure, Output, counted, error_object, integer, zxid};
+use crate::output::{Failure, Output, counted, error_object, integer, tell, zxid};
 use crate::place::no_engine;
 use crate::progress::Bar;
 
@@ -34,28 +35,17 @@ pub(crate) fn run(arguments: &RestoreArguments, output: &mut Output) -> Result<(
     if let Some(dir) = &arguments.log_dir {
         options = options.log_dir(dir);
     }
-    let made = if arguments.dry_run {
+    if arguments.dry_run {
         what = what.execution(Execution::DryRun);
-        false
-    } else {
-        // All that can be refused is, before anything is made.
-        let rehearsal = what.clone().execution(Execution::DryRun);
-        let is_there = dest.exists();
-        if !is_there {
-            arborlog::restore(source, dest, &options, &rehearsal)?;
-            make_dir(dest)?;
-        }
-        !is_there
-    };
+    }
+    let is_made = !arguments.dry_run && make_dir(dest)?;
     let restored = arborlog::restore(source, dest, &options, &what);
     // The bar goes before anything is printed.
     *bar.lock().unwrap_or_else(PoisonError::into_inner) = Bar::new();
-    let report = restored.inspect_err(|error| {
-        if made && error.code() != "restore_not_empty" {
-            crate::output::tell(&format!(
-                "{} is no engine yet; remove it before another attempt",
-                dest.display()
-            ));
+    let report = restored.inspect_err(|_| {
+        // What was refused has left nothing in it; else it stays as it is, to be looked at.
+        if is_made && std::fs::remove_dir(dest).is_err() {
+            tell(&format!("{} is no engine yet; remove it before another attempt", dest.display()));
         }
     })?;
     if !arguments.dry_run {
@@ -64,13 +54,15 @@ pub(crate) fn run(arguments: &RestoreArguments, output: &mut Output) -> Result<(
     print(arguments, &report, output)
 }
 
-fn make_dir(dest: &std::path::Path) -> Result<(), Failure> {
+/// Makes the destination, whose parent must exist; whether it was not there.
+fn make_dir(dest: &Path) -> Result<bool, Failure> {
     match std::fs::create_dir(dest) {
-        Err(error) if error.kind() != IoErrorKind::AlreadyExists => {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == IoErrorKind::AlreadyExists => Ok(false),
+        Err(error) => {
             let message = format!("cannot make {}: {error} [io]", dest.display());
             Err(Failure::Refused { code: "io", message })
         }
-        _ => Ok(()),
     }
 }
 

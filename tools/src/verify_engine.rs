@@ -69,12 +69,15 @@ pub(crate) fn summary(found: &EngineExamination) -> Vec<String> {
     if let Some(replay) = &found.replay {
         let from = replay.began_with.map_or("an empty tree".to_owned(), |end| format!("the snapshot {end}"));
         let same = replay.compared.iter().filter(|(_, same)| *same).count();
+        let on_the_way = match replay.compared.len() as u64 {
+            0 => String::new(),
+            count => format!("; {same} of {} on the way made the same tree", counted(count, "snapshot")),
+        };
         lines.push(format!(
-            "replay: {} from {from} to {}, digest {:#x}; {same} of {} on the way made the same tree",
+            "replay: {} from {from} to {}, digest {:#x}{on_the_way}",
             counted(replay.txns, "txn"),
             replay.last_zxid,
-            replay.digest,
-            counted(replay.compared.len() as u64, "snapshot")
+            replay.digest
         ));
     }
     lines

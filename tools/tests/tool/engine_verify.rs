@@ -133,6 +133,11 @@ fn what_does_not_meet_is_named() {
     assert_eq!(codes(&verified(dir.path(), false, 1)), ["generation_missing"]);
     fs::create_dir(dir.path().join("log-1")).unwrap();
     assert_eq!(codes(&verified(dir.path(), false, 1)), ["log_missing"]);
+    // Another database's log.
+    let (dir, other) = (copy(good.path()), engine());
+    fs::remove_dir_all(dir.path().join("log-1")).unwrap();
+    fs::rename(other.path().join("log-1"), dir.path().join("log-1")).unwrap();
+    assert_eq!(codes(&verified(dir.path(), false, 1)), ["database_foreign"]);
     // A log of before the newest snapshot.
     let old = tempfile::tempdir().unwrap();
     let (engine, _) = options().open(old.path()).unwrap();
@@ -201,7 +206,18 @@ fn what_is_odd_and_no_damage_is_a_note() {
     }
     let page = arborlog("inspect DIR", dir.path()).exits(0).out;
     assert!(page.contains("it would remove 0000000300000050.snap.tmp"), "{page}");
-    assert!(page.contains("notes.txt  not arborlog's"), "{page}");
+    let row = page.lines().find(|line| line.starts_with("notes.txt ")).unwrap();
+    assert!(row.ends_with(" not arborlog's"), "{page}");
+    // Many segments of one kind are told as one.
+    let long = tempfile::tempdir().unwrap();
+    let (engine, _) = options().open(long.path()).unwrap();
+    let big = "x".repeat(3000);
+    work(&engine, 1, 200, &big);
+    engine.close().unwrap();
+    let page = arborlog("inspect DIR", long.path()).exits(0).out;
+    let runs: Vec<_> = page.lines().filter(|line| line.contains(" segments, sealed, zxid 0x3")).collect();
+    assert_eq!(runs.len(), 1, "{page}");
+    assert_eq!(page.matches("sealed").count(), 1, "{page}");
     assert!(page.contains(&format!("replay {} txns of the log", TXNS - 40)), "{page}");
 }
 
