@@ -69,7 +69,7 @@ fn rows(found: &EngineExamination) -> Vec<Row> {
         match what {
             EngineName::Manifest => add(name, manifest_text(&found.manifest)),
             EngineName::ManifestTemp => add(name, "a manifest that was never finished".into()),
-            EngineName::Lock => add(name, "held by the process that has the engine open".into()),
+            EngineName::Lock => add(name, "the lock of whoever has the engine open, or had it last".into()),
             EngineName::Log(number) => add(name, format!("the log, {}", role(*number))),
             EngineName::Snapshots(number) => add(name, format!("the snapshots, {}", role(*number))),
             _ => add(name, "not arborlog's".into()),
@@ -129,7 +129,8 @@ fn segment_rows(segments: &[SegmentInfo], run_min: usize) -> Vec<(String, String
                 0 => String::new(),
                 places => format!(", damaged in {}", counted(places, "place")),
             };
-            let many = counted(part.len() as u64, "segment");
+            let many =
+                if part.len() == 1 { "segment".to_owned() } else { format!("{} segments", part.len()) };
             let what = format!("{many}, {}{zxids}, {records}{damaged}", first.state.as_str());
             rows.push((first.file.clone(), last.file.clone(), what));
         }
