@@ -252,7 +252,6 @@ impl Looking {
                 let why = "the directory holds no log, though there was one";
                 self.damage(&folder, &Error::corrupt("log_missing", why));
             }
-            Verdict::NoLog => {}
             Verdict::Refused(error) => {
                 // The places below may say the same, more exactly.
                 let place = error.at();
@@ -274,7 +273,7 @@ impl Looking {
                 note.offset = Some(*offset);
                 self.findings.push(note);
             }
-            Verdict::Clean | Verdict::Unclean => {}
+            Verdict::NoLog | Verdict::Clean | Verdict::Unclean => {}
         }
         self.findings.extend(examined.damages().map(|damage| Finding::of_log(&folder, damage)));
         self.findings.extend(examined.notes.iter().map(|note| Finding::of_note(&folder, note)));

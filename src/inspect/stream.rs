@@ -260,7 +260,7 @@ impl RecordStream {
                 }
                 Ok(None)
             }
-            Some(Step::Damage(damage)) => Ok(Some(self.to_the_end(damage))),
+            Some(Step::Damage(damage)) => Ok(Some(self.complete(damage))),
             None => {
                 self.last = walk.last;
                 self.done_bytes += walk.file_len();
@@ -272,7 +272,7 @@ impl RecordStream {
 
     /// Damage that nothing valid follows in its file takes all up to where the log goes on, or up to the last record
     /// that is known to have been durable. That range is told with it, and not once more where it ends.
-    fn to_the_end(&mut self, damage: DamagedBytes) -> DamagedBytes {
+    fn complete(&mut self, damage: DamagedBytes) -> DamagedBytes {
         let (Some(first), None, Some(walk)) = (damage.first_zxid, damage.end_offset, self.walk.as_mut())
         else {
             return damage;

@@ -9,14 +9,14 @@ const LONG_BYTES: u64 = 256 * 1024 * 1024;
 /// A bar on standard error, if that is a terminal and the work is long.
 #[derive(Debug)]
 pub(crate) struct Bar {
-    bar: Option<ProgressBar>,
+    bytes: Option<ProgressBar>,
     words: Option<ProgressBar>,
     is_terminal: bool,
 }
 
 impl Bar {
     pub(crate) fn new() -> Bar {
-        Bar { bar: None, words: None, is_terminal: stderr().is_terminal() }
+        Bar { bytes: None, words: None, is_terminal: stderr().is_terminal() }
     }
 
     pub(crate) fn show(&mut self, progress: Progress) {
@@ -27,7 +27,7 @@ impl Bar {
         if !self.is_terminal || total_bytes < LONG_BYTES {
             return;
         }
-        let bar = self.bar.get_or_insert_with(|| {
+        let bar = self.bytes.get_or_insert_with(|| {
             let style =
                 ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
             let bar = ProgressBar::new(total_bytes);
@@ -53,7 +53,7 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        for bar in self.bar.iter().chain(&self.words) {
+        for bar in self.bytes.iter().chain(&self.words) {
             bar.finish_and_clear();
         }
     }

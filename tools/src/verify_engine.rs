@@ -1,4 +1,4 @@
-use arborlog::inspect::{Depth, EngineExamination, Finding, Severity};
+use arborlog::inspect::{Depth, EngineExamination, Examination, Finding, Severity};
 use serde_json::{Value, json};
 
 use crate::engine_args::VerifyArguments;
@@ -122,7 +122,7 @@ fn object(found: &EngineExamination) -> Value {
         "generation": found.generation.map(integer),
         "log_floor_zxid": maybe_zxid(found.log_range.map(|(floor, _)| floor)),
         "log_last_zxid": maybe_zxid(found.log_range.map(|(_, last)| last)),
-        "records": integer(found.log.iter().flat_map(|log| log.log()).map(|s| s.records).sum::<u64>()),
+        "records": integer(found.log.iter().flat_map(Examination::log).map(|s| s.records).sum::<u64>()),
         "snapshots": snapshots,
         "damages": findings(Severity::Damage),
         "notes": findings(Severity::Note),
