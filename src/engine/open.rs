@@ -127,6 +127,15 @@ pub(super) fn take_lock(root: &dyn Disk) -> Result<Box<dyn Lock>> {
     })
 }
 
+/// Refuses another database than the one asked for.
+pub(super) fn check_asked(options: &EngineOptions, found: DatabaseId) -> Result<()> {
+    if options.log.expected_database_id.is_some_and(|asked| asked != found) {
+        let why = format!("the directory belongs to database {found}");
+        return Err(Error::new(ErrorKind::WrongOwner, "database_foreign", why));
+    }
+    Ok(())
+}
+
 /// Refuses a state of which no manifest says that it is the one in use.
 pub(super) fn check_is_new(home: &dyn Home) -> Result<()> {
     let Some(generation) = home.generations()?.into_iter().max() else { return Ok(()) };
@@ -141,16 +150,12 @@ fn open_manifest(
     options: &EngineOptions,
     random: &mut Random,
 ) -> Result<(ManifestFile, bool)> {
-    let asked = options.log.expected_database_id;
     if let Some(manifest) = ManifestFile::read(root)? {
-        let found = manifest.get().database_id;
-        if asked.is_some_and(|asked| asked != found) {
-            let why = format!("the directory belongs to database {found}");
-            return Err(Error::new(ErrorKind::WrongOwner, "database_foreign", why));
-        }
+        check_asked(options, manifest.get().database_id)?;
         return Ok((manifest, false));
     }
     check_is_new(home)?;
+    let asked = options.log.expected_database_id;
     let database_id = asked.unwrap_or_else(|| DatabaseId::random(random));
     let first = EngineManifest {
         database_id,

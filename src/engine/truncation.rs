@@ -9,7 +9,7 @@ use crate::base::{Error, ErrorKind, Result, Zxid};
 use crate::log::looks::until_believed;
 use crate::log::retain::truncate_on;
 use crate::log::{Execution, LogOptions, TruncateReport};
-use crate::snapshot::verify;
+use crate::snapshot::{SnapshotFile, load};
 
 /// What [`Engine::truncate`](crate::Engine::truncate) would do.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub fn plan_truncation(dir: impl AsRef<Path>, options: &EngineOptions, to: Zxid)
     for (end, file) in snapshot_files(&snapshots, manifest.database_id)? {
         if end > to {
             snapshots_removed.push(end);
-        } else if begins_with.is_none() && end >= floor && file.is_ok_and(|file| verify(&file).is_ok()) {
+        } else if begins_with.is_none() && end >= floor && is_base(file)? {
             begins_with = Some(end);
         }
     }
@@ -58,4 +58,13 @@ pub fn plan_truncation(dir: impl AsRef<Path>, options: &EngineOptions, to: Zxid)
     }
     let log = until_believed(|| truncate_on(&log_disk, to, Execution::DryRun), |_| None)?;
     Ok(TruncationPlan { log, snapshots_removed, begins_with })
+}
+
+/// Whether the snapshot makes the tree that it says it makes: with its digest, as opening checks it.
+fn is_base(file: Result<SnapshotFile>) -> Result<bool> {
+    match file.and_then(|file| load(&file, &mut |_| ())) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::Corrupt => Ok(false),
+        Err(error) => Err(error),
+    }
 }

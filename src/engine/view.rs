@@ -3,14 +3,14 @@ use std::sync::Arc;
 
 use super::home::{Directories, Home, Room, missing};
 use super::manifest_file::ManifestFile;
-use super::open::check_is_new;
+use super::open::{check_asked, check_is_new};
 use super::options::EngineOptions;
 use super::restore::replay;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::format::snapshot::SnapshotName;
 use crate::format::{DatabaseId, EngineManifest, Numbering};
 use crate::io::{Disk, EntryKind, OpenMode};
-use crate::log::RecoveryReport;
+use crate::log::{LogOptions, RecoveryReport};
 use crate::snapshot::{SnapshotFile, SnapshotInfo, load};
 use crate::tree::DataTree;
 
@@ -87,6 +87,7 @@ impl Place<'_> {
             return Err(Error::new(ErrorKind::Io, "no_log", why));
         };
         let EngineManifest { database_id, generation, accepted, established, .. } = manifest.get();
+        check_asked(self.options, database_id)?;
         let snapshots = self.room(Room::Snapshots, generation, established)?;
         let files = snapshot_files(&snapshots, database_id)?;
         let mut began = None;
@@ -106,15 +107,17 @@ impl Place<'_> {
         let began_with = began.as_ref().map(DataTree::last_zxid);
         // Without a whole snapshot the log begins with an empty tree; each refusal is listed.
         let mut tree = began.unwrap_or_default();
-        let (view, log) =
-            self.options.log.view_on(&self.room(Room::Log, generation, established)?).map_err(|error| {
-                if established && error.code() == "no_log" {
-                    Error::corrupt("log_missing", "the directory holds no log, though there was one")
-                        .in_file(&Room::Log.name(generation))
-                } else {
-                    error
-                }
-            })?;
+        // A log of another database would make a tree that never was.
+        let log_options = LogOptions { expected_database_id: Some(database_id), ..self.options.log.clone() };
+        let log_disk = self.room(Room::Log, generation, established)?;
+        let (view, log) = log_options.view_on(&log_disk).map_err(|error| {
+            if established && error.code() == "no_log" {
+                Error::corrupt("log_missing", "the directory holds no log, though there was one")
+                    .in_file(&Room::Log.name(generation))
+            } else {
+                error
+            }
+        })?;
         let replayed = replay(&view, &mut tree, Zxid::MAX).map_err(|error| {
             let damage = listed.first().and_then(|(_, info)| info.as_ref().err());
             match (error.kind(), damage) {

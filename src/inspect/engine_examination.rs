@@ -283,21 +283,22 @@ impl Looking {
                 .iter()
                 .map(|name| Finding::note(&format!("{folder}/{name}"), "not arborlog's; left alone")),
         );
-        self.judge_owner(&examined, &folder);
-        self.log_range = examined.range();
+        // What belongs to two databases does not meet, whatever its numbers say.
+        self.log_range = if self.is_ours(&examined, &folder) { examined.range() } else { None };
         self.log = Some(examined);
         Ok(())
     }
 
-    /// A log that was copied in from another database is whole by itself.
-    fn judge_owner(&mut self, log: &Examination, folder: &str) {
-        let super::ManifestState::Present(found) = &log.manifest else { return };
+    /// Whether the log is this database's. One that was copied in from another is whole by itself.
+    fn is_ours(&mut self, log: &Examination, folder: &str) -> bool {
+        let super::ManifestState::Present(found) = &log.manifest else { return true };
         let Some(manifest) = self.info().filter(|manifest| manifest.database_id != found.database_id) else {
-            return;
+            return true;
         };
-        let why =
-            format!("the log belongs to database {}, not to {}", found.database_id, manifest.database_id);
+        let (theirs, ours) = (found.database_id, manifest.database_id);
+        let why = format!("the log belongs to database {theirs}, not to {ours}");
         self.damage(folder, &Error::corrupt("database_foreign", why));
+        false
     }
 
     fn missing(&mut self, room: Room, generation: u64) {

@@ -1,4 +1,5 @@
-//! Read-only views of a log's files, for tools, backups and fuzz targets: open or damaged, in use or at rest.
+//! Read-only views of the files of a log ([`Directory`]), of snapshots ([`SnapshotDirectory`]) and of a whole engine
+//! ([`EngineDirectory`]), for tools, backups and fuzz targets: open or damaged, in use or at rest.
 //!
 //! Nothing here writes, locks or creates anything, so it works beside a live server and where nothing may be
 //! written. What is read is verified by the same code as opening and reading a log; the difference is that

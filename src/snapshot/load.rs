@@ -44,7 +44,7 @@ pub(crate) fn load(
 }
 
 /// Reads and checks all blocks, counts and the order of txns, without making a tree.
-pub(crate) fn verify(file: &SnapshotFile) -> Result<()> {
+pub(super) fn verify(file: &SnapshotFile) -> Result<()> {
     read(file, &mut Checking, &mut |_| ())
 }
 

@@ -12,7 +12,7 @@ pub(crate) use file::SnapshotFile;
 pub use file::SnapshotInfo;
 #[cfg(test)]
 pub(crate) use load::LoadProgress;
-pub(crate) use load::{Checking, Reading, Visitor, load, verify, walked};
+pub(crate) use load::{Checking, Reading, Visitor, load, walked};
 pub(crate) use store::SnapshotStore;
 #[cfg(test)]
 pub(crate) use store::StoreReport;

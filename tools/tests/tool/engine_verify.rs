@@ -156,6 +156,37 @@ fn what_does_not_meet_is_named() {
 }
 
 #[test]
+fn a_snapshot_that_the_log_does_not_lead_on_from_is_a_note_and_no_beginning() {
+    let dir = engine();
+    let old = fs::read(snapshot(dir.path(), zxid(20))).unwrap();
+    let (running, _) = options().open(dir.path()).unwrap();
+    running.snapshot().unwrap().join().unwrap();
+    running.close().unwrap();
+    assert!(!snapshot(dir.path(), zxid(20)).exists(), "two are kept");
+    fs::write(snapshot(dir.path(), zxid(20)), old).unwrap();
+    let object = verified(dir.path(), false, 0);
+    let notes = object["notes"].as_array().unwrap();
+    assert_eq!(
+        (notes.len(), &notes[0]["file"]),
+        (1, &"snapshots-1/0000000300000014.snap".into()),
+        "{object}"
+    );
+    assert!(
+        notes[0]["message"].as_str().unwrap().contains("does not lead on from this snapshot"),
+        "{object}"
+    );
+    assert!(
+        arborlog("verify DIR", dir.path()).out.contains("does not reach back to the oldest whole snapshot")
+    );
+    assert_eq!(verified(dir.path(), true, 0)["replay"]["began_with"], "0x300000028");
+    for verb in
+        ["truncate --json DIR --to-zxid 0x300000019", "restore --json DIR DIR/new --to-zxid 0x300000019"]
+    {
+        assert_eq!(arborlog(verb, dir.path()).exits(3).json()[0]["error"]["code"], "not_in_log", "{verb}");
+    }
+}
+
+#[test]
 fn a_snapshot_of_another_history_is_found_by_the_replay() {
     let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (engine, _) = options().open(ours.path()).unwrap();
