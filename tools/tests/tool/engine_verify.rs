@@ -179,10 +179,14 @@ fn a_snapshot_that_the_log_does_not_lead_on_from_is_a_note_and_no_beginning() {
         arborlog("verify DIR", dir.path()).out.contains("does not reach back to the oldest whole snapshot")
     );
     assert_eq!(verified(dir.path(), true, 0)["replay"]["began_with"], "0x300000028");
-    for verb in
-        ["truncate --json DIR --to-zxid 0x300000019", "restore --json DIR DIR/new --to-zxid 0x300000019"]
-    {
-        assert_eq!(arborlog(verb, dir.path()).exits(3).json()[0]["error"]["code"], "not_in_log", "{verb}");
+    // Before the log begins; and behind that, where the old snapshot would be the only one to begin with.
+    let floor = u64::from_str_radix(&object["log_floor_zxid"].as_str().unwrap()[2..], 16).unwrap();
+    assert!((zxid(21).get()..zxid(39).get()).contains(&floor), "{object}");
+    for to in [zxid(20).get(), zxid(20).get() + 1, floor, floor + 1] {
+        for verb in ["truncate --json DIR", "truncate --yes --json DIR", "restore --json DIR DIR/new"] {
+            let run = arborlog(&format!("{verb} --to-zxid {to}"), dir.path()).exits(3);
+            assert_eq!(run.json()[0]["error"]["code"], "not_in_log", "{verb} {to}");
+        }
     }
 }
 
