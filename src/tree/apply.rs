@@ -1,9 +1,11 @@
 use super::change::{Change, Observer};
-use super::data_tree::{DataTree, StoredStat};
+use super::data_tree::DataTree;
 use super::digest::Content;
+use super::family::Family;
 use super::owner::Owner;
 use super::path;
-use super::store::{NodeId, Packed};
+use super::store::{NodeId, Packed, len_of};
+use super::stored_stat::StoredStat;
 use super::warm::Use;
 use crate::base::{Code, Zxid};
 use crate::format::{Create, CreateKind, Stat, Txn, TxnBody};
@@ -83,10 +85,7 @@ impl DataTree {
                 Outcome::of(self.apply_delete(path, context.zxid, observer).map(|()| Outcome::Done))
             }
             TxnBody::DeleteAll { paths } => {
-                for path in paths.iter() {
-                    // One that is gone already is what was wanted.
-                    let _gone = self.apply_delete(path, context.zxid, observer);
-                }
+                self.apply_deletes(paths.iter(), context.zxid, observer);
                 Outcome::Done
             }
             TxnBody::SetData { path, data, version } | TxnBody::Reconfig { path, data, version } => {
@@ -109,14 +108,10 @@ impl DataTree {
             }
             TxnBody::CloseSession { paths } => {
                 if let Some(paths) = paths {
-                    for path in paths.iter() {
-                        let _gone = self.apply_delete(path, context.zxid, observer);
-                    }
+                    self.apply_deletes(paths.iter(), context.zxid, observer);
                 }
-                // What the leader did not list.
-                for path in self.ephemeral_paths(context.session_id) {
-                    let _gone = self.apply_delete(&path, context.zxid, observer);
-                }
+                let unlisted = self.ephemeral_paths(context.session_id);
+                self.apply_deletes(unlisted.iter().map(String::as_str), context.zxid, observer);
                 if self.sessions.close(context.session_id) {
                     observer.changed(Change::SessionClosed { id: context.session_id });
                 }
@@ -140,14 +135,18 @@ impl DataTree {
             None => return Err(Code::BAD_ARGUMENTS),
         };
         let parent = self.find(parent_path).ok_or(Code::NO_NODE)?;
-        self.warm_child(parent, name, Use::Add);
+        let spot = self.spot(parent, name.as_bytes());
+        self.warm_spot(&spot, Use::Add);
         let new = Content::of(create.path, create.data);
-        if let Some(id) = self.find_child(parent, name) {
+        let (zxid, counts) = (context.zxid, path::is_in_digest(parent_path));
+        let raise = |family: &mut Family| match create.parent_cversion {
+            Some(cversion) => family.raise(cversion, zxid),
+            None => family.raise_untold(zxid),
+        };
+        if let Some(id) = self.at_spot(&spot) {
             // In a replay: this creation, or a later one. What it has done to the parent may be missing still.
             self.set_acl(id, create.acl);
-            if let Some(cversion) = create.parent_cversion {
-                self.raise_cversion(parent, parent_path, cversion, context.zxid);
-            }
+            self.change_family(parent, counts, raise);
             return Err(Code::NODE_EXISTS);
         }
         let owner = match create.kind {
@@ -160,49 +159,37 @@ impl DataTree {
             CreateKind::Container => Owner::Container,
             CreateKind::Ttl { ttl_ms } => Owner::Ttl { ttl_ms },
         };
-        let stat = StoredStat {
-            czxid: context.zxid,
-            mzxid: context.zxid,
-            pzxid: context.zxid,
-            ctime_ms: context.time_ms,
-            mtime_ms: context.time_ms,
-            owner,
-            ..StoredStat::default()
-        };
-        let cversion = create
-            .parent_cversion
-            .unwrap_or_else(|| self.families.get(&parent).map_or(0, |f| f.cversion).wrapping_add(1));
-        let id = self
-            .plant_under(parent, name.as_bytes(), create.path, new, create.acl, &stat)
-            .ok_or(Code::QUOTA_EXCEEDED)?;
-        self.raise_cversion(parent, parent_path, cversion, context.zxid);
+        let stat = StoredStat::created(zxid, context.time_ms, owner);
+        let id = self.plant_at(&spot, create.path, new, create.acl, &stat).ok_or(Code::QUOTA_EXCEEDED)?;
+        self.change_family(parent, counts, raise);
         observer.changed(Change::Created { path: create.path });
-        Ok(Outcome::Stat(self.stat(id)))
+        Ok(Outcome::Stat(stat.shown(0, len_of(self.data(id)))))
     }
 
-    /// A create's effect on its parent, unless a later one is there already. Compared as serial numbers, so that the
-    /// count goes on past the end of its 32 bits.
-    fn raise_cversion(&mut self, parent: NodeId, parent_path: &str, cversion: i32, zxid: Zxid) {
-        self.change(parent, parent_path, |tree, parent| {
-            let family = tree.family_mut(parent);
-            if cversion.wrapping_sub(family.cversion) > 0 {
-                (family.cversion, family.pzxid) = (cversion, zxid);
-            }
-        });
+    /// Deletes what is there of these: one that is gone already is what was wanted.
+    fn apply_deletes<'p>(
+        &mut self,
+        paths: impl Iterator<Item = &'p str>,
+        zxid: Zxid,
+        observer: &mut impl Observer,
+    ) {
+        for path in paths {
+            let _gone = self.apply_delete(path, zxid, observer);
+        }
     }
 
     fn apply_delete(&mut self, path: &str, zxid: Zxid, observer: &mut impl Observer) -> Result<(), Code> {
         let (parent_path, name) = path::split(path).ok_or(Code::BAD_ARGUMENTS)?;
         let parent = self.find(parent_path).ok_or(Code::NO_NODE)?;
-        self.warm_child(parent, name, Use::Remove);
+        let spot = self.spot(parent, name.as_bytes());
+        self.warm_spot(&spot, Use::Remove);
         // Even if the node is gone: a replay may meet a parent that has not seen it go.
-        self.change(parent, parent_path, |tree, parent| {
-            let family = tree.family_mut(parent);
+        self.change_family(parent, path::is_in_digest(parent_path), |family| {
             family.pzxid = family.pzxid.max(zxid);
         });
-        let id = self.find_child(parent, name).ok_or(Code::NO_NODE)?;
+        let id = self.at_spot(&spot).ok_or(Code::NO_NODE)?;
         // What is below it in the replay of a fuzzy range was created later, and will be again.
-        self.uproot(id, path);
+        self.uproot(id, &spot, path);
         observer.changed(Change::Deleted { path });
         Ok(())
     }
@@ -215,13 +202,17 @@ impl DataTree {
         context: Context,
         observer: &mut impl Observer,
     ) -> Result<Outcome, Code> {
-        if let Some((parent, name)) = path::split(path) {
+        let (new, id) = if let Some((parent, name)) = path::split(path) {
             let parent = self.find(parent).ok_or(Code::NO_NODE)?;
-            self.warm_child(parent, name, Use::Look);
-        }
-        // While the memory comes.
-        let new = Content::of(path, data);
-        let id = self.find(path).ok_or(Code::NO_NODE)?;
+            let spot = self.spot(parent, name.as_bytes());
+            self.warm_spot(&spot, Use::Look);
+            // While the memory comes.
+            let new = Content::of(path, data);
+            (new, self.at_spot(&spot))
+        } else {
+            (Content::of(path, data), self.find(path))
+        };
+        let id = id.ok_or(Code::NO_NODE)?;
         self.change(id, path, |tree, id| {
             tree.set_content(id, path, new);
             let node = tree.nodes.at_mut(id);
@@ -235,9 +226,9 @@ impl DataTree {
 
     /// Puts other data into a node.
     pub(super) fn set_content(&mut self, id: NodeId, path: &str, Content { data, crc }: Content<'_>) {
-        let old_bytes = self.nodes.data(id).map_or(0, |d| d.len() as u64);
-        self.approximate_bytes += data.map_or(0, |d| d.len() as u64);
-        self.approximate_bytes -= old_bytes;
+        let old_bytes = self.stored_data_bytes(id);
+        self.approximate_bytes += len_of(data) as u64;
+        self.approximate_bytes -= old_bytes as u64;
         self.quota_data_set(path, data, old_bytes);
         self.nodes.set_data(id, data);
         self.nodes.at_mut(id).content_crc = crc;

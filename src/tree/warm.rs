@@ -1,9 +1,9 @@
 //! Several paths at once: a look-up is mostly waiting for memory, and those of several paths can wait together.
 
 use super::data_tree::DataTree;
+use super::lookup::Spot;
 use super::path;
 use super::read::NodeRef;
-use super::store::NodeId;
 use crate::format::{Txn, TxnBody};
 
 /// So many look-ups are under way together. More lines than that a processor does not wait for at once.
@@ -42,7 +42,10 @@ impl DataTree {
         for (hash, (path, to)) in hashes.iter_mut().zip(paths) {
             *hash = path::split(path).and_then(|(parent, name)| {
                 let parent = self.find(parent)?;
-                Some(self.warm_child(parent, name, to))
+                let spot = self.spot(parent, name.as_bytes());
+                self.warm_spot(&spot, to);
+                // What is to be added has no record.
+                (to != Use::Add).then_some(spot.hash)
             });
         }
         for hash in hashes.into_iter().flatten() {
@@ -53,16 +56,14 @@ impl DataTree {
         }
     }
 
-    /// Has the memory fetched in which a child is found; its hash.
-    pub(super) fn warm_child(&self, parent: NodeId, name: &str, to: Use) -> u64 {
-        let hash = self.index.hash(parent, name.as_bytes());
-        self.index.prefetch(hash);
+    /// Has the memory fetched in which a child is found, and of what its parent has.
+    pub(super) fn warm_spot(&self, spot: &Spot<'_>, to: Use) {
+        self.index.prefetch(spot.hash);
         if to != Use::Look
-            && let Some(family) = self.families.get(&parent)
+            && let Some(family) = self.families.get(&spot.parent)
         {
-            family.children.prefetch(name.as_bytes(), to == Use::Remove);
+            family.children.prefetch(spot.name, to == Use::Remove);
         }
-        hash
     }
 }
 
