@@ -2,11 +2,12 @@ use super::change::{Change, Observer};
 use super::data_tree::DataTree;
 use super::digest::Content;
 use super::family::Family;
+use super::lookup::Spot;
 use super::owner::Owner;
 use super::path;
 use super::store::{NodeId, Packed, len_of};
 use super::stored_stat::StoredStat;
-use super::warm::Use;
+use super::warm::{Hint, Use};
 use crate::base::{Code, Zxid};
 use crate::format::{Create, CreateKind, Stat, Txn, TxnBody};
 
@@ -42,10 +43,12 @@ impl Outcome {
 
 /// What all operations of a txn share.
 #[derive(Clone, Copy)]
-struct Context {
+struct Context<'p> {
     zxid: Zxid,
     time_ms: i64,
     session_id: i64,
+    /// Where the node is that the txn is about, if that was found already.
+    spot: Option<Spot<'p>>,
 }
 
 impl DataTree {
@@ -57,8 +60,19 @@ impl DataTree {
     ///
     /// Source: ZooKeeper's `DataTree.processTxn`. Deviations: decision 0006.
     pub fn apply(&mut self, txn: &Txn<'_>, observer: &mut impl Observer) -> Outcome {
+        self.apply_hinted(txn, None, observer)
+    }
+
+    /// The same, with what was found on the way to its node, if it has one.
+    pub(super) fn apply_hinted(
+        &mut self,
+        txn: &Txn<'_>,
+        hint: Option<Hint<'_>>,
+        observer: &mut impl Observer,
+    ) -> Outcome {
         observer.begins(txn.zxid);
-        let context = Context { zxid: txn.zxid, time_ms: txn.time_ms, session_id: txn.session_id };
+        let Txn { zxid, time_ms, session_id, .. } = *txn;
+        let context = Context { zxid, time_ms, session_id, spot: self.hinted(hint) };
         let outcome = match &txn.body {
             TxnBody::Multi(ops) => {
                 // One error, and nothing is applied.
@@ -78,14 +92,19 @@ impl DataTree {
         outcome
     }
 
-    fn apply_one(&mut self, body: &TxnBody<'_>, context: Context, observer: &mut impl Observer) -> Outcome {
+    fn apply_one(
+        &mut self,
+        body: &TxnBody<'_>,
+        context: Context<'_>,
+        observer: &mut impl Observer,
+    ) -> Outcome {
         match *body {
             TxnBody::Create(ref create) => Outcome::of(self.apply_create(create, context, observer)),
             TxnBody::Delete { path } | TxnBody::DeleteContainer { path } => {
-                Outcome::of(self.apply_delete(path, context.zxid, observer).map(|()| Outcome::Done))
+                Outcome::of(self.apply_delete(path, context, observer).map(|()| Outcome::Done))
             }
             TxnBody::DeleteAll { paths } => {
-                self.apply_deletes(paths.iter(), context.zxid, observer);
+                self.apply_deletes(paths.iter(), context, observer);
                 Outcome::Done
             }
             TxnBody::SetData { path, data, version } | TxnBody::Reconfig { path, data, version } => {
@@ -108,10 +127,10 @@ impl DataTree {
             }
             TxnBody::CloseSession { paths } => {
                 if let Some(paths) = paths {
-                    self.apply_deletes(paths.iter(), context.zxid, observer);
+                    self.apply_deletes(paths.iter(), context, observer);
                 }
                 let unlisted = self.ephemeral_paths(context.session_id);
-                self.apply_deletes(unlisted.iter().map(String::as_str), context.zxid, observer);
+                self.apply_deletes(unlisted.iter().map(String::as_str), context, observer);
                 if self.sessions.close(context.session_id) {
                     observer.changed(Change::SessionClosed { id: context.session_id });
                 }
@@ -126,7 +145,7 @@ impl DataTree {
     fn apply_create(
         &mut self,
         create: &Create<'_>,
-        context: Context,
+        context: Context<'_>,
         observer: &mut impl Observer,
     ) -> Result<Outcome, Code> {
         let (parent_path, name) = match path::split(create.path) {
@@ -134,9 +153,10 @@ impl DataTree {
             None if create.path == path::ROOT => return Err(Code::NODE_EXISTS),
             None => return Err(Code::BAD_ARGUMENTS),
         };
-        let parent = self.find(parent_path).ok_or(Code::NO_NODE)?;
-        let spot = self.spot(parent, name.as_bytes());
-        self.warm_spot(&spot, Use::Add);
+        let spot = match context.spot {
+            Some(spot) => spot,
+            None => self.warmed_spot(parent_path, name, Use::Add)?,
+        };
         let new = Content::of(create.path, create.data);
         let (zxid, counts) = (context.zxid, path::is_in_digest(parent_path));
         let raise = |family: &mut Family| match create.parent_cversion {
@@ -146,7 +166,7 @@ impl DataTree {
         if let Some(id) = self.at_spot(&spot) {
             // In a replay: this creation, or a later one. What it has done to the parent may be missing still.
             self.set_acl(id, create.acl);
-            self.change_family(parent, counts, raise);
+            self.change_family(spot.parent, counts, raise);
             return Err(Code::NODE_EXISTS);
         }
         let owner = match create.kind {
@@ -161,31 +181,50 @@ impl DataTree {
         };
         let stat = StoredStat::created(zxid, context.time_ms, owner);
         let id = self.plant_at(&spot, create.path, new, create.acl, &stat).ok_or(Code::QUOTA_EXCEEDED)?;
-        self.change_family(parent, counts, raise);
+        self.change_family(spot.parent, counts, raise);
         observer.changed(Change::Created { path: create.path });
         Ok(Outcome::Stat(stat.shown(0, len_of(self.data(id)))))
+    }
+
+    /// Where a node is under the parent at a path, with the memory on its way.
+    fn warmed_spot<'p>(&self, parent: &str, name: &'p str, to: Use) -> Result<Spot<'p>, Code> {
+        let parent = self.find(parent).ok_or(Code::NO_NODE)?;
+        let spot = self.spot(parent, name.as_bytes());
+        self.warm_spot(&spot, to);
+        Ok(spot)
     }
 
     /// Deletes what is there of these: one that is gone already is what was wanted.
     fn apply_deletes<'p>(
         &mut self,
         paths: impl Iterator<Item = &'p str>,
-        zxid: Zxid,
+        context: Context<'_>,
         observer: &mut impl Observer,
     ) {
         for path in paths {
-            let _gone = self.apply_delete(path, zxid, observer);
+            let _gone = self.apply_delete(path, context, observer);
         }
     }
 
-    fn apply_delete(&mut self, path: &str, zxid: Zxid, observer: &mut impl Observer) -> Result<(), Code> {
+    fn apply_delete(
+        &mut self,
+        path: &str,
+        context: Context<'_>,
+        observer: &mut impl Observer,
+    ) -> Result<(), Code> {
         let (parent_path, name) = path::split(path).ok_or(Code::BAD_ARGUMENTS)?;
-        let parent = self.find(parent_path).ok_or(Code::NO_NODE)?;
-        let spot = self.spot(parent, name.as_bytes());
-        self.warm_spot(&spot, Use::Remove);
+        let spot = match context.spot {
+            Some(spot) => spot,
+            None => {
+                let spot = self.warmed_spot(parent_path, name, Use::Remove)?;
+                // It comes while the parent is changed.
+                self.warm_record(spot.hash);
+                spot
+            }
+        };
         // Even if the node is gone: a replay may meet a parent that has not seen it go.
-        self.change_family(parent, path::is_in_digest(parent_path), |family| {
-            family.pzxid = family.pzxid.max(zxid);
+        self.change_family(spot.parent, path::is_in_digest(parent_path), |family| {
+            family.pzxid = family.pzxid.max(context.zxid);
         });
         let id = self.at_spot(&spot).ok_or(Code::NO_NODE)?;
         // What is below it in the replay of a fuzzy range was created later, and will be again.
@@ -199,19 +238,17 @@ impl DataTree {
         path: &str,
         data: Option<&[u8]>,
         version: i32,
-        context: Context,
+        context: Context<'_>,
         observer: &mut impl Observer,
     ) -> Result<Outcome, Code> {
-        let (new, id) = if let Some((parent, name)) = path::split(path) {
-            let parent = self.find(parent).ok_or(Code::NO_NODE)?;
-            let spot = self.spot(parent, name.as_bytes());
-            self.warm_spot(&spot, Use::Look);
-            // While the memory comes.
-            let new = Content::of(path, data);
-            (new, self.at_spot(&spot))
-        } else {
-            (Content::of(path, data), self.find(path))
+        let spot = match (context.spot, path::split(path)) {
+            (None, Some((parent_path, name))) => Some(self.warmed_spot(parent_path, name, Use::Look)?),
+            // The root is found without.
+            (spot, _) => spot,
         };
+        // While the memory comes.
+        let new = Content::of(path, data);
+        let id = spot.map_or_else(|| self.find(path), |spot| self.at_spot(&spot));
         let id = id.ok_or(Code::NO_NODE)?;
         self.change(id, path, |tree, id| {
             tree.set_content(id, path, new);

@@ -24,6 +24,8 @@ pub struct DataTree {
     pub(super) index: Index,
     /// What nodes have that have, or had, children.
     pub(super) families: HashMap<NodeId, Family>,
+    /// So many nodes were removed that had, or had had, children.
+    pub(super) parents_gone: u64,
     /// What few nodes have.
     pub(super) rare: HashMap<NodeId, Rare>,
     pub(super) acls: AclTable,
@@ -80,6 +82,7 @@ impl DataTree {
             nodes: Nodes::default(),
             index: Index::new(),
             families: HashMap::new(),
+            parents_gone: 0,
             rare: HashMap::new(),
             acls: AclTable::default(),
             sessions: Sessions::default(),
@@ -241,6 +244,7 @@ impl DataTree {
         }
         if node.is(Node::PARENT) {
             self.families.remove(&id);
+            self.parents_gone += 1;
         }
         self.nodes.remove(id);
     }

@@ -92,7 +92,11 @@ impl<'t> NodeRef<'t> {
 impl DataTree {
     /// The node at a path.
     pub fn get(&self, path: &str) -> Option<NodeRef<'_>> {
-        self.find(path).map(|id| NodeRef { tree: self, id })
+        self.find(path).map(|id| self.node(id))
+    }
+
+    pub(super) fn node(&self, id: NodeId) -> NodeRef<'_> {
+        NodeRef { tree: self, id }
     }
 
     /// The Stat of the node at a path, if it exists.

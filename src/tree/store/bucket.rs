@@ -18,7 +18,7 @@ impl Bucket {
 
     /// The number with that hash for which `is` says yes, and where it stands.
     #[inline]
-    pub(crate) fn find(&self, hash: u32, mut is: impl FnMut(u32) -> bool) -> Option<(usize, u32)> {
+    pub(crate) fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<(usize, u32)> {
         // A byte for each slot, one or zero: all are compared at once.
         let mut hits = u64::from_le_bytes(self.hashes.map(|other| u8::from(other == hash)));
         while hits != 0 {

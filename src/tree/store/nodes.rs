@@ -93,11 +93,13 @@ impl Nodes {
     }
 
     /// Has a node's record fetched: header, name and little data.
+    #[inline]
     pub(crate) fn prefetch(&self, id: NodeId) {
         self.records.bytes(id).iter().step_by(LINE).take(3).for_each(prefetch);
     }
 
     /// The header of a node.
+    #[inline]
     pub(crate) fn at(&self, id: NodeId) -> &Node {
         header(self.records.bytes(id))
     }
@@ -121,6 +123,7 @@ impl Nodes {
     }
 
     /// The name.
+    #[inline]
     pub(crate) fn name(&self, id: NodeId) -> &[u8] {
         let record = self.records.bytes(id);
         let node = header(record);

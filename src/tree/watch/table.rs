@@ -244,6 +244,7 @@ impl WatchTable {
     ) {
         let Some(path) = self.pairs.paths.find(at.as_bytes()) else { return };
         let ring = self.pairs.paths.at(path).ring;
+        self.pairs.will_go(ring, |pair| pair.modes() & hear != 0 && pair.modes() & !end == 0);
         let mut next = ring.first;
         for _ in 0..ring.pairs {
             let number = next;
@@ -260,6 +261,7 @@ impl WatchTable {
             }
             self.end(number, pair.modes() & end);
         }
+        self.pairs.have_gone();
     }
 
     /// Takes modes away from a pair, which goes with the last one.
@@ -289,6 +291,11 @@ impl WatchTable {
     #[cfg(test)]
     pub(super) fn recursive_count(&self) -> u32 {
         self.recursive
+    }
+
+    #[cfg(test)]
+    pub(super) fn index_work(&self) -> u64 {
+        self.pairs.index_work()
     }
 
     /// Room that is held, in use or not.
