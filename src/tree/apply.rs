@@ -213,14 +213,13 @@ impl DataTree {
         observer: &mut impl Observer,
     ) -> Result<(), Code> {
         let (parent_path, name) = path::split(path).ok_or(Code::BAD_ARGUMENTS)?;
-        let spot = match context.spot {
-            Some(spot) => spot,
-            None => {
-                let spot = self.warmed_spot(parent_path, name, Use::Remove)?;
-                // It comes while the parent is changed.
-                self.warm_record(spot.hash);
-                spot
-            }
+        let spot = if let Some(spot) = context.spot {
+            spot
+        } else {
+            let spot = self.warmed_spot(parent_path, name, Use::Remove)?;
+            // It comes while the parent is changed.
+            self.warm_record(spot.hash);
+            spot
         };
         // Even if the node is gone: a replay may meet a parent that has not seen it go.
         self.change_family(spot.parent, path::is_in_digest(parent_path), |family| {

@@ -65,8 +65,8 @@ pub(crate) fn split(path: &str) -> Option<(&str, &str)> {
 
 /// In the high bit of each byte whether there is a `/`.
 fn slashes(bytes: [u8; 8]) -> u64 {
-    const LOW: u64 = u64::MAX / 255 * 127;
-    let other = u64::from_le_bytes(bytes) ^ u64::MAX / 255 * b'/' as u64;
+    const LOW: u64 = u64::from_le_bytes([0x7f; 8]);
+    let other = u64::from_le_bytes(bytes) ^ u64::from_le_bytes([b'/'; 8]);
     // No byte carries into the next one.
     !(((other & LOW) + LOW) | other | LOW)
 }

@@ -3,7 +3,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use super::apply::Outcome;
 use super::change::Observer;
 use super::data_tree::DataTree;
-use super::warm::{AHEAD, Hints};
+use super::warm::AHEAD;
 use crate::format::Txn;
 
 /// So many parts of a group.
@@ -51,12 +51,13 @@ impl SharedTree {
         let mut outcomes = Vec::with_capacity(txns.len());
         // Beside readers, as far as the processor's cache keeps it.
         let tree = self.0.read();
-        let warmed: Vec<Hints<'a>> =
+        let warmed: Vec<_> =
             txns.chunks(AHEAD).take(WARMED_BESIDE_READERS).map(|txns| tree.warm_for(txns)).collect();
         drop(tree);
+        let mut warmed = warmed.into_iter();
         let mut tree = self.0.write();
-        for (part, txns) in txns.chunks(AHEAD).enumerate() {
-            let hints = warmed.get(part).copied().unwrap_or_else(|| tree.warm_for(txns));
+        for txns in txns.chunks(AHEAD) {
+            let hints = warmed.next().unwrap_or_else(|| tree.warm_for(txns));
             outcomes.extend(txns.iter().zip(hints).map(|(txn, hint)| tree.apply_hinted(txn, hint, observer)));
         }
         outcomes

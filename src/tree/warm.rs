@@ -23,11 +23,11 @@ pub(super) enum Use {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hint<'p> {
     spot: Spot<'p>,
-    parents_gone: u64,
+    /// The node is there, as far as that is known.
+    has_record: bool,
+    /// What the tree had counted then; `None` if its count says nothing of this parent, which had no children.
+    parents_gone: Option<u64>,
 }
-
-/// One for each of the paths that are looked up together.
-pub(super) type Hints<'p> = [Option<Hint<'p>>; AHEAD];
 
 impl DataTree {
     /// The nodes at several paths, each as [`get`](DataTree::get) finds it. Faster than one after the other when there
@@ -46,34 +46,32 @@ impl DataTree {
 
     /// Has the memory fetched that these txns will need, at most [`AHEAD`] of them. What they change for each other
     /// makes no difference but in time.
-    pub(super) fn warm_for<'t>(&self, txns: &[Txn<'t>]) -> Hints<'t> {
+    pub(super) fn warm_for<'t>(&self, txns: &[Txn<'t>]) -> Vec<Option<Hint<'t>>> {
         self.warm(txns.iter().map(|txn| path_of(&txn.body)))
     }
 
     /// What was found, unless it may be another node's by now.
     pub(super) fn hinted<'p>(&self, hint: Option<Hint<'p>>) -> Option<Spot<'p>> {
-        hint.filter(|hint| hint.parents_gone == self.parents_gone).map(|hint| hint.spot)
+        hint.filter(|hint| hint.parents_gone == Some(self.parents_gone)).map(|hint| hint.spot)
     }
 
-    /// Has the memory fetched of at most [`AHEAD`] nodes, and of what their parents have.
-    fn warm<'p>(&self, paths: impl Iterator<Item = Option<(&'p str, Use)>>) -> Hints<'p> {
-        let mut hints = [None; AHEAD];
-        let mut there = [None; AHEAD];
-        for ((hint, hash), asked) in hints.iter_mut().zip(&mut there).zip(paths) {
-            let Some((path, to)) = asked else { continue };
-            let Some((parent, name)) = path::split(path) else { continue };
-            let Some(parent) = self.find(parent) else { continue };
-            let spot = self.spot(parent, name.as_bytes());
-            self.warm_spot(&spot, to);
-            // One that is no parent yet may go without being counted.
-            if self.nodes.at(parent).is(Node::PARENT) {
-                *hint = Some(Hint { spot, parents_gone: self.parents_gone });
-            }
-            // What is to be added has no record.
-            *hash = (to != Use::Add).then_some(spot.hash);
-        }
-        there.into_iter().flatten().for_each(|hash| self.warm_record(hash));
+    /// Has the memory fetched of at most [`AHEAD`] nodes, and of what their parents have. A hint for each of the paths.
+    fn warm<'p>(&self, paths: impl Iterator<Item = Option<(&'p str, Use)>>) -> Vec<Option<Hint<'p>>> {
+        let hints: Vec<_> =
+            paths.map(|asked| asked.and_then(|(path, to)| self.warm_path(path, to))).collect();
+        let with_record = hints.iter().flatten().filter(|hint| hint.has_record);
+        with_record.for_each(|hint| self.warm_record(hint.spot.hash));
         hints
+    }
+
+    fn warm_path<'p>(&self, path: &'p str, to: Use) -> Option<Hint<'p>> {
+        let (parent, name) = path::split(path)?;
+        let parent = self.find(parent)?;
+        let spot = self.spot(parent, name.as_bytes());
+        self.warm_spot(&spot, to);
+        // One that is no parent yet may go without being counted.
+        let parents_gone = self.nodes.at(parent).is(Node::PARENT).then_some(self.parents_gone);
+        Some(Hint { spot, has_record: to != Use::Add, parents_gone })
     }
 
     /// Has the memory fetched in which a child is found, and of what its parent has.

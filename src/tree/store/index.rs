@@ -175,7 +175,10 @@ impl Index {
         let table = if self.is_moved(hash) { &mut self.larger } else { &mut self.table };
         table.put(&mut self.arena, &mut self.free, hash, id);
         self.len += 1;
-        self.count_work();
+        #[cfg(test)]
+        {
+            self.work += 1;
+        }
     }
 
     /// Removes a node.
@@ -185,14 +188,10 @@ impl Index {
         if let Some((at, slot, _)) = table.find(&self.arena, hash, |other| other == id) {
             table.remove(&mut self.arena, at, slot);
             self.len -= 1;
-            self.count_work();
-        }
-    }
-
-    fn count_work(&mut self) {
-        #[cfg(test)]
-        {
-            self.work += 1;
+            #[cfg(test)]
+            {
+                self.work += 1;
+            }
         }
     }
 

@@ -54,6 +54,9 @@ const _: () = assert!(size_of::<Named<Box<str>>>() == 24 && size_of::<Named<Watc
 const OF_PATH: usize = 0;
 const OF_WATCHER: usize = 1;
 
+/// So many pairs are prefetched together.
+pub(super) const AHEAD: u32 = 16;
+
 /// Somebody who watches.
 #[derive(Debug, Default)]
 pub(super) struct Watcher {
@@ -174,6 +177,21 @@ impl Pairs {
         }
         self.leaves_entries = are_most(pairs, self.slab.len());
         self.watchers.will_go(watchers);
+    }
+
+    /// Has the memory fetched in which the next few pairs of a path, from one on, are found that are to be removed.
+    pub(super) fn prefetch(&self, first: u32, go: impl Fn(&Pair) -> bool) {
+        if self.leaves_entries {
+            return;
+        }
+        let mut next = first;
+        for _ in 0..AHEAD {
+            let pair = self.at(next);
+            if go(pair) {
+                self.index.prefetch(hash(&self.index, pair.path(), pair.watcher));
+            }
+            next = pair.behind_on_path();
+        }
     }
 
     pub(super) fn have_gone(&mut self) {

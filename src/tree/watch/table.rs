@@ -1,6 +1,6 @@
 use super::event::{WatchEvent, WatchEventKind};
 use super::kind::WatchKind;
-use super::pairs::Pairs;
+use super::pairs::{AHEAD, Pair, Pairs};
 use crate::base::{Code, Zxid};
 use crate::tree::change::Change;
 use crate::tree::path;
@@ -244,9 +244,13 @@ impl WatchTable {
     ) {
         let Some(path) = self.pairs.paths.find(at.as_bytes()) else { return };
         let ring = self.pairs.paths.at(path).ring;
-        self.pairs.will_go(ring, |pair| pair.modes() & hear != 0 && pair.modes() & !end == 0);
+        let go = |pair: &Pair| pair.modes() & hear != 0 && pair.modes() & !end == 0;
+        self.pairs.will_go(ring, go);
         let mut next = ring.first;
-        for _ in 0..ring.pairs {
+        for turn in 0..ring.pairs {
+            if turn.is_multiple_of(AHEAD) && ring.pairs - turn >= AHEAD {
+                self.pairs.prefetch(next, go);
+            }
             let number = next;
             let pair = *self.pairs.at(number);
             next = pair.behind_on_path();
