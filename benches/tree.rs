@@ -1,5 +1,5 @@
 //! The tree in memory: what a node costs, how fast one thread reads and changes a million of them, what a parent
-//! of a million children costs, and what readers notice of a writer.
+//! of a million children costs, what readers notice of a writer, and what a crowd of watchers costs.
 //!
 //! `cargo bench --bench tree -- [--quick] [--csv FILE]`
 //!
@@ -16,7 +16,7 @@ mod allocations;
 
 use support::args::BenchArgs;
 use tree_cases::report::Report;
-use tree_cases::{crowded, memory, readers, speed};
+use tree_cases::{crowded, memory, readers, speed, watches};
 
 fn main() {
     let args = BenchArgs::from_env();
@@ -29,6 +29,7 @@ fn main() {
     speed::measure(nodes, &mut report);
     crowded::measure(nodes, &mut report);
     readers::measure(nodes / 10, &mut report);
+    watches::measure(&mut report);
     if let Some(path) = &args.csv {
         report.csv.write_to(path).expect("write the CSV file");
     }

@@ -6,6 +6,7 @@ pub(crate) mod memory;
 pub(crate) mod readers;
 pub(crate) mod report;
 pub(crate) mod speed;
+pub(crate) mod watches;
 
 use arborlog::{Acl, AclBuf, AclList, Create, CreateKind, DataTree, Txn, TxnBody, Zxid};
 

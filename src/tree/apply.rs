@@ -1,10 +1,13 @@
 use super::change::{Change, Observer};
-use super::data_tree::{DataTree, StoredStat};
+use super::data_tree::DataTree;
 use super::digest::Content;
+use super::family::Family;
+use super::lookup::Spot;
 use super::owner::Owner;
 use super::path;
-use super::store::{NodeId, Packed};
-use super::warm::Use;
+use super::store::{NodeId, Packed, len_of};
+use super::stored_stat::StoredStat;
+use super::warm::{Hint, Use};
 use crate::base::{Code, Zxid};
 use crate::format::{Create, CreateKind, Stat, Txn, TxnBody};
 
@@ -40,10 +43,12 @@ impl Outcome {
 
 /// What all operations of a txn share.
 #[derive(Clone, Copy)]
-struct Context {
+struct Context<'p> {
     zxid: Zxid,
     time_ms: i64,
     session_id: i64,
+    /// Where the node is that the txn is about, if that was found already.
+    spot: Option<Spot<'p>>,
 }
 
 impl DataTree {
@@ -55,8 +60,19 @@ impl DataTree {
     ///
     /// Source: ZooKeeper's `DataTree.processTxn`. Deviations: decision 0006.
     pub fn apply(&mut self, txn: &Txn<'_>, observer: &mut impl Observer) -> Outcome {
+        self.apply_hinted(txn, None, observer)
+    }
+
+    /// The same, with what was found on the way to its node, if it has one.
+    pub(super) fn apply_hinted(
+        &mut self,
+        txn: &Txn<'_>,
+        hint: Option<Hint<'_>>,
+        observer: &mut impl Observer,
+    ) -> Outcome {
         observer.begins(txn.zxid);
-        let context = Context { zxid: txn.zxid, time_ms: txn.time_ms, session_id: txn.session_id };
+        let Txn { zxid, time_ms, session_id, .. } = *txn;
+        let context = Context { zxid, time_ms, session_id, spot: self.hinted(hint) };
         let outcome = match &txn.body {
             TxnBody::Multi(ops) => {
                 // One error, and nothing is applied.
@@ -76,17 +92,19 @@ impl DataTree {
         outcome
     }
 
-    fn apply_one(&mut self, body: &TxnBody<'_>, context: Context, observer: &mut impl Observer) -> Outcome {
+    fn apply_one(
+        &mut self,
+        body: &TxnBody<'_>,
+        context: Context<'_>,
+        observer: &mut impl Observer,
+    ) -> Outcome {
         match *body {
             TxnBody::Create(ref create) => Outcome::of(self.apply_create(create, context, observer)),
             TxnBody::Delete { path } | TxnBody::DeleteContainer { path } => {
-                Outcome::of(self.apply_delete(path, context.zxid, observer).map(|()| Outcome::Done))
+                Outcome::of(self.apply_delete(path, context, observer).map(|()| Outcome::Done))
             }
             TxnBody::DeleteAll { paths } => {
-                for path in paths.iter() {
-                    // One that is gone already is what was wanted.
-                    let _gone = self.apply_delete(path, context.zxid, observer);
-                }
+                self.apply_deletes(paths.iter(), context, observer);
                 Outcome::Done
             }
             TxnBody::SetData { path, data, version } | TxnBody::Reconfig { path, data, version } => {
@@ -109,14 +127,10 @@ impl DataTree {
             }
             TxnBody::CloseSession { paths } => {
                 if let Some(paths) = paths {
-                    for path in paths.iter() {
-                        let _gone = self.apply_delete(path, context.zxid, observer);
-                    }
+                    self.apply_deletes(paths.iter(), context, observer);
                 }
-                // What the leader did not list.
-                for path in self.ephemeral_paths(context.session_id) {
-                    let _gone = self.apply_delete(&path, context.zxid, observer);
-                }
+                let unlisted = self.ephemeral_paths(context.session_id);
+                self.apply_deletes(unlisted.iter().map(String::as_str), context, observer);
                 if self.sessions.close(context.session_id) {
                     observer.changed(Change::SessionClosed { id: context.session_id });
                 }
@@ -131,7 +145,7 @@ impl DataTree {
     fn apply_create(
         &mut self,
         create: &Create<'_>,
-        context: Context,
+        context: Context<'_>,
         observer: &mut impl Observer,
     ) -> Result<Outcome, Code> {
         let (parent_path, name) = match path::split(create.path) {
@@ -139,15 +153,20 @@ impl DataTree {
             None if create.path == path::ROOT => return Err(Code::NODE_EXISTS),
             None => return Err(Code::BAD_ARGUMENTS),
         };
-        let parent = self.find(parent_path).ok_or(Code::NO_NODE)?;
-        self.warm_child(parent, name, Use::Add);
+        let spot = match context.spot {
+            Some(spot) => spot,
+            None => self.warmed_spot(parent_path, name, Use::Add)?,
+        };
         let new = Content::of(create.path, create.data);
-        if let Some(id) = self.find_child(parent, name) {
+        let (zxid, counts) = (context.zxid, path::is_in_digest(parent_path));
+        let raise = |family: &mut Family| match create.parent_cversion {
+            Some(cversion) => family.raise(cversion, zxid),
+            None => family.raise_untold(zxid),
+        };
+        if let Some(id) = self.at_spot(&spot) {
             // In a replay: this creation, or a later one. What it has done to the parent may be missing still.
             self.set_acl(id, create.acl);
-            if let Some(cversion) = create.parent_cversion {
-                self.raise_cversion(parent, parent_path, cversion, context.zxid);
-            }
+            self.change_family(spot.parent, counts, raise);
             return Err(Code::NODE_EXISTS);
         }
         let owner = match create.kind {
@@ -160,49 +179,55 @@ impl DataTree {
             CreateKind::Container => Owner::Container,
             CreateKind::Ttl { ttl_ms } => Owner::Ttl { ttl_ms },
         };
-        let stat = StoredStat {
-            czxid: context.zxid,
-            mzxid: context.zxid,
-            pzxid: context.zxid,
-            ctime_ms: context.time_ms,
-            mtime_ms: context.time_ms,
-            owner,
-            ..StoredStat::default()
-        };
-        let cversion = create
-            .parent_cversion
-            .unwrap_or_else(|| self.families.get(&parent).map_or(0, |f| f.cversion).wrapping_add(1));
-        let id = self
-            .plant_under(parent, name.as_bytes(), create.path, new, create.acl, &stat)
-            .ok_or(Code::QUOTA_EXCEEDED)?;
-        self.raise_cversion(parent, parent_path, cversion, context.zxid);
+        let stat = StoredStat::created(zxid, context.time_ms, owner);
+        let id = self.plant_at(&spot, create.path, new, create.acl, &stat).ok_or(Code::QUOTA_EXCEEDED)?;
+        self.change_family(spot.parent, counts, raise);
         observer.changed(Change::Created { path: create.path });
-        Ok(Outcome::Stat(self.stat(id)))
+        Ok(Outcome::Stat(stat.shown(0, len_of(self.data(id)))))
     }
 
-    /// A create's effect on its parent, unless a later one is there already. Compared as serial numbers, so that the
-    /// count goes on past the end of its 32 bits.
-    fn raise_cversion(&mut self, parent: NodeId, parent_path: &str, cversion: i32, zxid: Zxid) {
-        self.change(parent, parent_path, |tree, parent| {
-            let family = tree.family_mut(parent);
-            if cversion.wrapping_sub(family.cversion) > 0 {
-                (family.cversion, family.pzxid) = (cversion, zxid);
-            }
-        });
+    /// Where a node is under the parent at a path, with the memory on its way.
+    fn warmed_spot<'p>(&self, parent: &str, name: &'p str, to: Use) -> Result<Spot<'p>, Code> {
+        let parent = self.find(parent).ok_or(Code::NO_NODE)?;
+        let spot = self.spot(parent, name.as_bytes());
+        self.warm_spot(&spot, to);
+        Ok(spot)
     }
 
-    fn apply_delete(&mut self, path: &str, zxid: Zxid, observer: &mut impl Observer) -> Result<(), Code> {
+    /// Deletes what is there of these: one that is gone already is what was wanted.
+    fn apply_deletes<'p>(
+        &mut self,
+        paths: impl Iterator<Item = &'p str>,
+        context: Context<'_>,
+        observer: &mut impl Observer,
+    ) {
+        for path in paths {
+            let _gone = self.apply_delete(path, context, observer);
+        }
+    }
+
+    fn apply_delete(
+        &mut self,
+        path: &str,
+        context: Context<'_>,
+        observer: &mut impl Observer,
+    ) -> Result<(), Code> {
         let (parent_path, name) = path::split(path).ok_or(Code::BAD_ARGUMENTS)?;
-        let parent = self.find(parent_path).ok_or(Code::NO_NODE)?;
-        self.warm_child(parent, name, Use::Remove);
+        let spot = if let Some(spot) = context.spot {
+            spot
+        } else {
+            let spot = self.warmed_spot(parent_path, name, Use::Remove)?;
+            // It comes while the parent is changed.
+            self.warm_record(spot.hash);
+            spot
+        };
         // Even if the node is gone: a replay may meet a parent that has not seen it go.
-        self.change(parent, parent_path, |tree, parent| {
-            let family = tree.family_mut(parent);
-            family.pzxid = family.pzxid.max(zxid);
+        self.change_family(spot.parent, path::is_in_digest(parent_path), |family| {
+            family.pzxid = family.pzxid.max(context.zxid);
         });
-        let id = self.find_child(parent, name).ok_or(Code::NO_NODE)?;
+        let id = self.at_spot(&spot).ok_or(Code::NO_NODE)?;
         // What is below it in the replay of a fuzzy range was created later, and will be again.
-        self.uproot(id, path);
+        self.uproot(id, &spot, path);
         observer.changed(Change::Deleted { path });
         Ok(())
     }
@@ -212,16 +237,18 @@ impl DataTree {
         path: &str,
         data: Option<&[u8]>,
         version: i32,
-        context: Context,
+        context: Context<'_>,
         observer: &mut impl Observer,
     ) -> Result<Outcome, Code> {
-        if let Some((parent, name)) = path::split(path) {
-            let parent = self.find(parent).ok_or(Code::NO_NODE)?;
-            self.warm_child(parent, name, Use::Look);
-        }
+        let spot = match (context.spot, path::split(path)) {
+            (None, Some((parent_path, name))) => Some(self.warmed_spot(parent_path, name, Use::Look)?),
+            // The root is found without.
+            (spot, _) => spot,
+        };
         // While the memory comes.
         let new = Content::of(path, data);
-        let id = self.find(path).ok_or(Code::NO_NODE)?;
+        let id = spot.map_or_else(|| self.find(path), |spot| self.at_spot(&spot));
+        let id = id.ok_or(Code::NO_NODE)?;
         self.change(id, path, |tree, id| {
             tree.set_content(id, path, new);
             let node = tree.nodes.at_mut(id);
@@ -235,9 +262,9 @@ impl DataTree {
 
     /// Puts other data into a node.
     pub(super) fn set_content(&mut self, id: NodeId, path: &str, Content { data, crc }: Content<'_>) {
-        let old_bytes = self.nodes.data(id).map_or(0, |d| d.len() as u64);
-        self.approximate_bytes += data.map_or(0, |d| d.len() as u64);
-        self.approximate_bytes -= old_bytes;
+        let old_bytes = self.stored_data_bytes(id);
+        self.approximate_bytes += len_of(data) as u64;
+        self.approximate_bytes -= old_bytes as u64;
         self.quota_data_set(path, data, old_bytes);
         self.nodes.set_data(id, data);
         self.nodes.at_mut(id).content_crc = crc;

@@ -2,12 +2,15 @@ use bytemuck::Zeroable;
 use hashbrown::{HashMap, HashSet};
 
 use super::acl_table::AclTable;
-use super::digest::{Content, DigestStat, node_digest};
+use super::digest::{Content, node_digest};
+use super::family::Family;
+use super::lookup::Spot;
 use super::owner::Owner;
 use super::path;
 use super::quota::Quotas;
 use super::sessions::Sessions;
-use super::store::{Children, Index, Node, NodeId, Nodes, Packed};
+use super::store::{Index, Node, NodeId, Nodes, Packed, len_of};
+use super::stored_stat::StoredStat;
 use crate::base::Zxid;
 use crate::format::{AclBuf, AclEntry, AclList, Perms};
 
@@ -21,6 +24,8 @@ pub struct DataTree {
     pub(super) index: Index,
     /// What nodes have that have, or had, children.
     pub(super) families: HashMap<NodeId, Family>,
+    /// So many nodes were removed that had, or had had, children.
+    pub(super) parents_gone: u64,
     /// What few nodes have.
     pub(super) rare: HashMap<NodeId, Rare>,
     pub(super) acls: AclTable,
@@ -34,20 +39,6 @@ pub struct DataTree {
     pub(super) approximate_bytes: u64,
 }
 
-/// The part of a parent's state that only parents have.
-#[derive(Debug)]
-pub(super) struct Family {
-    pub(super) cversion: i32,
-    pub(super) pzxid: Zxid,
-    pub(super) children: Children,
-}
-
-impl Family {
-    fn new(pzxid: Zxid) -> Family {
-        Family { cversion: 0, pzxid, children: Children::default() }
-    }
-}
-
 /// Fields that most nodes leave at their defaults, and values that do not fit into a node's record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rare {
@@ -59,33 +50,12 @@ pub(super) struct Rare {
     pub(super) times_ms: Option<(i64, i64)>,
 }
 
-/// The state of a node as it is stored, beside its path, data and ACL.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct StoredStat {
-    /// The txn that created the node.
-    pub czxid: Zxid,
-    /// The txn that last set its data.
-    pub mzxid: Zxid,
-    /// The txn that last created or deleted a child, or the node itself.
-    pub pzxid: Zxid,
-    /// When it was created, in milliseconds.
-    pub ctime_ms: i64,
-    /// When its data was last set, in milliseconds.
-    pub mtime_ms: i64,
-    /// How often its data was set.
-    pub version: i32,
-    /// How many children were created: not what a client sees.
-    pub cversion: i32,
-    /// How often its ACL was set.
-    pub aversion: i32,
-    /// Who it belongs to.
-    pub owner: Owner,
-}
-
 /// A node that is to be removed.
 #[derive(Clone, Copy, Debug)]
 struct Doomed {
     id: NodeId,
+    /// Of its parent and name.
+    hash: u64,
     path_units: u64,
     in_digest: bool,
 }
@@ -112,6 +82,7 @@ impl DataTree {
             nodes: Nodes::default(),
             index: Index::new(),
             families: HashMap::new(),
+            parents_gone: 0,
             rare: HashMap::new(),
             acls: AclTable::default(),
             sessions: Sessions::default(),
@@ -132,16 +103,15 @@ impl DataTree {
         stat: &StoredStat,
     ) -> Option<NodeId> {
         let (parent, name) = match path::split(path) {
-            Some((parent, name)) => (self.find(parent)?, name.as_bytes()),
-            None => (ROOT, &b""[..]),
+            Some((parent, name)) => (self.find(parent)?, name),
+            None => (ROOT, ""),
         };
-        self.plant_under(parent, name, path, Content::of(path, data), acl, stat)
+        self.plant_at(&self.spot(parent, name.as_bytes()), path, Content::of(path, data), acl, stat)
     }
 
-    pub(super) fn plant_under(
+    pub(super) fn plant_at(
         &mut self,
-        parent: NodeId,
-        name: &[u8],
+        spot: &Spot<'_>,
         path: &str,
         Content { data, crc }: Content<'_>,
         acl: AclList<'_>,
@@ -155,13 +125,13 @@ impl DataTree {
             mtime: mtime.unwrap_or(Packed::ZERO),
             version: stat.version,
             content_crc: crc,
-            parent,
+            parent: spot.parent,
             acl: acl.unwrap_or(Node::ACL_APART),
             czxid: stat.czxid.get(),
             mzxid: stat.mzxid.get(),
             ..Node::zeroed()
         };
-        let Some(id) = self.nodes.insert(node, name, data) else {
+        let Some(id) = self.nodes.insert(node, spot.name, data) else {
             self.acls.release(acl_number);
             return None;
         };
@@ -178,11 +148,11 @@ impl DataTree {
         }
         self.enter_owner(id, stat.owner);
         if id != ROOT {
-            self.link(parent, id, name);
+            self.link(id, spot);
         }
-        self.approximate_bytes += path_units(path) + data.map_or(0, |d| d.len() as u64);
+        self.approximate_bytes += path_units(path) + len_of(data) as u64;
         if path::is_in_digest(path) {
-            self.digest = self.digest.wrapping_add(self.digest_of(id));
+            self.digest = self.digest.wrapping_add(node_digest(crc, stat));
         }
         self.quota_planted(id, path, data);
         Some(id)
@@ -205,19 +175,20 @@ impl DataTree {
     }
 
     /// Makes a node its parent's child, and findable.
-    fn link(&mut self, parent: NodeId, id: NodeId, name: &[u8]) {
-        let node = self.nodes.at_mut(parent);
+    fn link(&mut self, id: NodeId, spot: &Spot<'_>) {
+        let node = self.nodes.at_mut(spot.parent);
         node.set(Node::PARENT, true);
         let pzxid = node.czxid();
-        let family = self.families.entry(parent).or_insert_with(|| Family::new(pzxid));
+        let family = self.families.entry(spot.parent).or_insert_with(|| Family::new(pzxid));
         let nodes = &self.nodes;
-        family.children.insert(id, name, &|id| nodes.name(id));
-        self.index.insert(self.index.hash(parent, name), id);
+        family.children.insert(id, spot.name, &|id| nodes.name(id));
+        self.index.insert(spot.hash, id);
     }
 
     /// Removes a node with everything below it, from everywhere.
-    pub(super) fn uproot(&mut self, id: NodeId, path: &str) {
-        let top = Doomed { id, path_units: path_units(path), in_digest: path::is_in_digest(path) };
+    pub(super) fn uproot(&mut self, id: NodeId, spot: &Spot<'_>, path: &str) {
+        let top =
+            Doomed { id, hash: spot.hash, path_units: path_units(path), in_digest: path::is_in_digest(path) };
         if self.child_count(id) > 0 {
             // Children before their parents. A list, not a recursion: a chain of nodes can be very deep.
             let below_counts = top.in_digest && path != path::ZOOKEEPER;
@@ -238,9 +209,11 @@ impl DataTree {
         let (mut id, mut units) = (top.id, top.path_units);
         loop {
             if let Some(family) = self.families.get(&id) {
+                let parent = id;
                 nodes.extend(family.children.iter(None, |id| self.name(id)).map(|id| {
                     let name = std::str::from_utf8(self.name(id)).expect("names came as text");
-                    Doomed { id, path_units: units + 1 + path_units(name), in_digest }
+                    let hash = self.index.hash(parent, name.as_bytes());
+                    Doomed { id, hash, path_units: units + 1 + path_units(name), in_digest }
                 }));
             }
             let Some(node) = nodes.get(next) else { return nodes };
@@ -255,14 +228,12 @@ impl DataTree {
             self.digest = self.digest.wrapping_sub(self.digest_of(id));
         }
         let node = *self.nodes.at(id);
-        let name = self.nodes.name(id);
-        let hash = self.index.hash(node.parent, name);
-        self.index.remove(hash, id);
+        self.index.remove(doomed.hash, id);
         if let Some(family) = self.families.get_mut(&node.parent) {
-            family.children.remove(id, name);
+            family.children.remove(id, self.nodes.name(id));
         }
-        let data_bytes = self.nodes.data(id).map_or(0, |d| d.len() as u64);
-        self.approximate_bytes -= doomed.path_units + data_bytes;
+        let data_bytes = self.stored_data_bytes(id);
+        self.approximate_bytes -= doomed.path_units + data_bytes as u64;
         if let Some(path) = path {
             self.quota_uprooted(id, path, data_bytes);
         }
@@ -273,16 +244,9 @@ impl DataTree {
         }
         if node.is(Node::PARENT) {
             self.families.remove(&id);
+            self.parents_gone += 1;
         }
         self.nodes.remove(id);
-    }
-
-    /// What a node has for its children, made if it has had none.
-    pub(super) fn family_mut(&mut self, id: NodeId) -> &mut Family {
-        let node = self.nodes.at_mut(id);
-        node.set(Node::PARENT, true);
-        let pzxid = node.czxid();
-        self.families.entry(id).or_insert_with(|| Family::new(pzxid))
     }
 
     /// Changes a node's rare fields; they are kept only while one of them says something.
@@ -327,83 +291,38 @@ impl DataTree {
         self.nodes.name(id)
     }
 
-    /// The node at a path.
-    pub(super) fn find(&self, path: &str) -> Option<NodeId> {
-        if path == path::ROOT {
-            return Some(ROOT);
-        }
-        let names = path.strip_prefix('/')?;
-        names.split('/').try_fold(ROOT, |parent, name| self.find_child(parent, name))
-    }
-
-    pub(super) fn find_child(&self, parent: NodeId, name: &str) -> Option<NodeId> {
-        let hash = self.index.hash(parent, name.as_bytes());
-        self.index.find(hash, |id| self.nodes.is(id, parent, name.as_bytes()))
-    }
-
-    /// A node's path.
-    pub(super) fn path_of(&self, id: NodeId) -> String {
-        let mut path = Vec::new();
-        self.write_path(id, &mut path);
-        String::from_utf8(path).expect("names came as text")
-    }
-
-    fn write_path(&self, id: NodeId, path: &mut Vec<u8>) {
-        let mut chain = Vec::new();
-        let mut at = id;
-        while at != ROOT {
-            chain.push(at);
-            at = self.nodes.at(at).parent;
-        }
-        if chain.is_empty() {
-            path.push(b'/');
-        }
-        for id in chain.into_iter().rev() {
-            path.push(b'/');
-            path.extend(self.name(id));
-        }
-    }
-
     pub(super) fn stored(&self, id: NodeId) -> StoredStat {
         let node = self.nodes.at(id);
-        let rare = self.rare(id);
         let family = if node.is(Node::PARENT) { self.families.get(&id) } else { None };
-        let (ctime_ms, mtime_ms) = rare.times_ms.unwrap_or((node.ctime.get(), node.mtime.get()));
-        StoredStat {
-            czxid: node.czxid(),
-            mzxid: node.mzxid(),
-            pzxid: family.map_or(node.czxid(), |f| f.pzxid),
-            ctime_ms,
-            mtime_ms,
-            version: node.version,
-            cversion: family.map_or(0, |f| f.cversion),
-            aversion: rare.aversion,
-            owner: rare.owner,
-        }
+        self.stored_beside(id, family.map_or((0, node.czxid()), |f| (f.cversion, f.pzxid)))
     }
 
-    pub(super) fn child_count(&self, id: NodeId) -> u32 {
-        if !self.nodes.at(id).is(Node::PARENT) {
-            return 0;
+    /// The same of a node whose cversion and pzxid are known.
+    pub(super) fn stored_beside(&self, id: NodeId, (cversion, pzxid): (i32, Zxid)) -> StoredStat {
+        let node = self.nodes.at(id);
+        let mut stat = StoredStat {
+            czxid: node.czxid(),
+            mzxid: node.mzxid(),
+            pzxid,
+            ctime_ms: node.ctime.get(),
+            mtime_ms: node.mtime.get(),
+            version: node.version,
+            cversion,
+            ..StoredStat::default()
+        };
+        if node.is(Node::RARE) {
+            let rare = self.rare(id);
+            (stat.owner, stat.aversion) = (rare.owner, rare.aversion);
+            if let Some(times_ms) = rare.times_ms {
+                (stat.ctime_ms, stat.mtime_ms) = times_ms;
+            }
         }
-        self.families.get(&id).map_or(0, |f| f.children.len())
+        stat
     }
 
     /// The node's share of the tree's digest, whether it counts or not.
     pub(super) fn digest_of(&self, id: NodeId) -> u64 {
-        let stat = self.stored(id);
-        let fields = DigestStat {
-            czxid: stat.czxid,
-            mzxid: stat.mzxid,
-            pzxid: stat.pzxid,
-            ctime_ms: stat.ctime_ms,
-            mtime_ms: stat.mtime_ms,
-            version: stat.version,
-            cversion: stat.cversion,
-            aversion: stat.aversion,
-            owner: stat.owner.to_raw(),
-        };
-        node_digest(self.nodes.at(id).content_crc, &fields)
+        node_digest(self.nodes.at(id).content_crc, &self.stored(id))
     }
 
     /// Changes a node, and the digest with it. `path` says whether the node counts.

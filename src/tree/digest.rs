@@ -1,20 +1,7 @@
 //! ZooKeeper's digest of the tree, version 2: the sum of all nodes' digests, kept up to date change by change.
 
-use crate::base::{Zxid, checksum};
-
-/// The fields of a node that its digest covers beside path and data.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DigestStat {
-    pub(super) czxid: Zxid,
-    pub(super) mzxid: Zxid,
-    pub(super) pzxid: Zxid,
-    pub(super) ctime_ms: i64,
-    pub(super) mtime_ms: i64,
-    pub(super) version: i32,
-    pub(super) cversion: i32,
-    pub(super) aversion: i32,
-    pub(super) owner: i64,
-}
+use super::stored_stat::StoredStat;
+use crate::base::checksum;
 
 /// A node's data with the checksum of its path and them: what a node's digest begins with. Kept with each node, so
 /// that a change of its other fields costs the same whatever its data.
@@ -36,7 +23,7 @@ impl<'a> Content<'a> {
 /// A node's digest: CRC-32 over path, data and the fields as ZooKeeper writes them, big-endian.
 ///
 /// Source: `org.apache.zookeeper.server.DigestCalculator`.
-pub(super) fn node_digest(content_crc: u32, stat: &DigestStat) -> u64 {
+pub(super) fn node_digest(content_crc: u32, stat: &StoredStat) -> u64 {
     let mut fields = [0; 60];
     let longs = [
         stat.czxid.get(),
@@ -51,6 +38,6 @@ pub(super) fn node_digest(content_crc: u32, stat: &DigestStat) -> u64 {
     for (field, int) in fields[40..52].chunks_exact_mut(4).zip([stat.version, stat.cversion, stat.aversion]) {
         field.copy_from_slice(&int.to_be_bytes());
     }
-    fields[52..].copy_from_slice(&stat.owner.to_be_bytes());
+    fields[52..].copy_from_slice(&stat.owner.to_raw().to_be_bytes());
     checksum::crc32(content_crc, &fields).into()
 }

@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::data_tree::{DataTree, ROOT, StoredStat};
+use super::data_tree::{DataTree, ROOT};
 use super::digest::Content;
 use super::path;
 use super::store::NodeId;
+use super::stored_stat::StoredStat;
 use super::walk::WalkedNode;
 use crate::base::Zxid;
 use crate::format::{AclBuf, AclList};
@@ -106,12 +107,13 @@ impl TreeLoader {
         };
         let Some(parent) = self.parent_at(parent_path).filter(|_| has_root) else { return false };
         let tree = &mut self.tree;
-        if let Some(id) = tree.find_child(parent, name) {
+        let spot = tree.spot(parent, name.as_bytes());
+        if let Some(id) = tree.at_spot(&spot) {
             tree.overwrite(id, node);
         } else {
             // Only of more nodes than there are numbers one finds no place; the digest tells.
             let content = Content::of(node.path, node.data);
-            let _placed = tree.plant_under(parent, name.as_bytes(), node.path, content, node.acl, &node.stat);
+            let _placed = tree.plant_at(&spot, node.path, content, node.acl, &node.stat);
         }
         true
     }

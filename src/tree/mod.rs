@@ -6,8 +6,10 @@ mod apply;
 mod change;
 mod data_tree;
 mod digest;
+mod family;
 mod ip_range;
 mod load;
+mod lookup;
 #[cfg(test)]
 mod model;
 mod owner;
@@ -18,6 +20,7 @@ mod read;
 mod sessions;
 mod shared;
 mod store;
+mod stored_stat;
 mod subtree;
 #[cfg(test)]
 mod tests;
@@ -28,7 +31,7 @@ mod watch;
 pub use acl_check::{Identity, acl_allows, digest_id, fix_acl, mask_digest_ids};
 pub use apply::Outcome;
 pub use change::{Change, Observer};
-pub use data_tree::{DataTree, StoredStat};
+pub use data_tree::DataTree;
 pub use load::{Loaded, TreeLoader};
 #[cfg(test)]
 pub(crate) use model::random_txns;
@@ -41,6 +44,7 @@ pub use quota::{QuotaLimits, QuotaState};
 pub use read::NodeRef;
 pub use shared::SharedTree;
 pub use store::Data;
+pub use stored_stat::StoredStat;
 pub use subtree::SubtreeTotals;
 pub use walk::{Walk, WalkedNode};
 pub use watch::{SetWatches, WatchEvent, WatchEventKind, WatchKind, WatchLimits, WatchTable};

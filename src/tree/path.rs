@@ -54,11 +54,46 @@ pub(crate) fn self_and_above(path: &str) -> impl Iterator<Item = &str> {
 /// The parent's path and the name, of any path but the root's. `None` too for what can be no node's path: with an
 /// empty name at its end or before it.
 pub(crate) fn split(path: &str) -> Option<(&str, &str)> {
-    let (parent, name) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty())?;
+    let at = last_slash(path.as_bytes())?;
+    let (parent, name) = (&path[..at], &path[at + 1..]);
     match parent {
+        _ if name.is_empty() => None,
         "" => Some((ROOT, name)),
         _ => (!parent.ends_with('/')).then_some((parent, name)),
     }
+}
+
+/// In the high bit of each byte whether there is a `/`.
+fn slashes(bytes: [u8; 8]) -> u64 {
+    const LOW: u64 = u64::from_le_bytes([0x7f; 8]);
+    let other = u64::from_le_bytes(bytes) ^ u64::from_le_bytes([b'/'; 8]);
+    // No byte carries into the next one.
+    !(((other & LOW) + LOW) | other | LOW)
+}
+
+/// The place of the first `/`. Looked for in eight bytes at once: paths are taken apart with every look-up.
+pub(crate) fn first_slash(text: &[u8]) -> Option<usize> {
+    let (words, rest) = text.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let found = slashes(*word);
+        if found != 0 {
+            return Some(at * 8 + (found.trailing_zeros() / 8) as usize);
+        }
+    }
+    let at = rest.iter().position(|byte| *byte == b'/')?;
+    Some(words.len() * 8 + at)
+}
+
+/// The place of the last `/`.
+fn last_slash(text: &[u8]) -> Option<usize> {
+    let (rest, words) = text.as_rchunks::<8>();
+    for (at, word) in words.iter().enumerate().rev() {
+        let found = slashes(*word);
+        if found != 0 {
+            return Some(rest.len() + at * 8 + 7 - (found.leading_zeros() / 8) as usize);
+        }
+    }
+    rest.iter().rposition(|byte| *byte == b'/')
 }
 
 /// Whether servers need the node: it cannot be deleted.
@@ -132,6 +167,24 @@ mod tests {
                 && !is_within("/ab", "/a")
                 && is_within("/a", "/")
         );
+    }
+
+    #[test]
+    fn slashes_are_found_wherever_they_stand() {
+        let mut random = crate::base::Random::from_seed(1);
+        for _ in 0..20_000 {
+            let len = usize::try_from(random.next_u64() % 40).unwrap();
+            // Bytes that differ from a slash in one bit, or in the highest too.
+            let text: Vec<u8> = (0..len)
+                .map(|_| match random.next_u64() % 12 {
+                    0 => b'/',
+                    bit @ 1..9 => b'/' ^ (1_u8 << (bit - 1)),
+                    _ => random.next_u64().to_le_bytes()[0],
+                })
+                .collect();
+            assert_eq!(first_slash(&text), text.iter().position(|byte| *byte == b'/'), "{text:?}");
+            assert_eq!(last_slash(&text), text.iter().rposition(|byte| *byte == b'/'), "{text:?}");
+        }
     }
 
     #[test]

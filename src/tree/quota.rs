@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::data_tree::DataTree;
 use super::path;
-use super::store::{Node, NodeId};
+use super::store::{Node, NodeId, len_of};
 
 /// The limits and totals of parts of the tree.
 ///
@@ -150,7 +150,7 @@ impl DataTree {
         if self.has_no_quota_for(path) {
             return;
         }
-        self.quotas.count(path, 1, data.map_or(0, signed));
+        self.quotas.count(path, 1, signed(len_of(data)));
         if let Some(root) = limits_root(path) {
             self.set_limits(root, data);
         } else if let Some(root) = root_of(path, "/zookeeper_stats") {
@@ -159,11 +159,11 @@ impl DataTree {
     }
 
     /// A node is being removed that has this data.
-    pub(super) fn quota_uprooted(&mut self, id: NodeId, path: &str, data_bytes: u64) {
+    pub(super) fn quota_uprooted(&mut self, id: NodeId, path: &str, data_bytes: usize) {
         if self.has_no_quota_for(path) {
             return;
         }
-        self.quotas.count(path, -1, -i64::try_from(data_bytes).unwrap_or(i64::MAX));
+        self.quotas.count(path, -1, -signed(data_bytes));
         if let Some(root) = limits_root(path) {
             self.quotas.by_root.remove(root);
         }
@@ -171,12 +171,11 @@ impl DataTree {
     }
 
     /// A node's data was set; before, it had so many bytes.
-    pub(super) fn quota_data_set(&mut self, path: &str, data: Option<&[u8]>, old_bytes: u64) {
+    pub(super) fn quota_data_set(&mut self, path: &str, data: Option<&[u8]>, old_bytes: usize) {
         if self.has_no_quota_for(path) {
             return;
         }
-        let old_bytes = i64::try_from(old_bytes).unwrap_or(i64::MAX);
-        self.quotas.count(path, 0, data.map_or(0, signed) - old_bytes);
+        self.quotas.count(path, 0, signed(len_of(data)) - signed(old_bytes));
         if let Some(root) = limits_root(path) {
             self.set_limits(root, data);
         }
@@ -197,7 +196,7 @@ impl DataTree {
         let mut todo: Vec<NodeId> = self.find(root).into_iter().collect();
         while let Some(id) = todo.pop() {
             state.nodes += 1;
-            state.bytes += i64::try_from(self.stored_data_bytes(id)).unwrap_or(i64::MAX);
+            state.bytes += signed(self.stored_data_bytes(id));
             if self.nodes.at(id).is(Node::PARENT)
                 && let Some(family) = self.families.get(&id)
             {
@@ -208,8 +207,9 @@ impl DataTree {
     }
 }
 
-fn signed(data: &[u8]) -> i64 {
-    i64::try_from(data.len()).unwrap_or(i64::MAX)
+/// A number of bytes, to be counted up or down by.
+pub(super) fn signed(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

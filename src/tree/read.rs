@@ -1,6 +1,7 @@
-use super::data_tree::{DataTree, StoredStat};
+use super::data_tree::DataTree;
 use super::owner::Owner;
-use super::store::{Data, NodeId};
+use super::store::{Data, NodeId, len_of};
+use super::stored_stat::StoredStat;
 use crate::base::Zxid;
 use crate::format::{AclList, Stat};
 
@@ -83,7 +84,7 @@ impl<'t> NodeRef<'t> {
 
     /// Its child of that name.
     pub fn child(&self, name: &str) -> Option<NodeRef<'t>> {
-        let id = self.tree.find_child(self.id, name)?;
+        let id = self.tree.find_child(self.id, name.as_bytes())?;
         Some(NodeRef { tree: self.tree, id })
     }
 }
@@ -91,7 +92,11 @@ impl<'t> NodeRef<'t> {
 impl DataTree {
     /// The node at a path.
     pub fn get(&self, path: &str) -> Option<NodeRef<'_>> {
-        self.find(path).map(|id| NodeRef { tree: self, id })
+        self.find(path).map(|id| self.node(id))
+    }
+
+    pub(super) fn node(&self, id: NodeId) -> NodeRef<'_> {
+        NodeRef { tree: self, id }
     }
 
     /// The Stat of the node at a path, if it exists.
@@ -99,7 +104,7 @@ impl DataTree {
         self.find(path).map(|id| self.stat(id))
     }
 
-    fn data(&self, id: NodeId) -> Option<&[u8]> {
+    pub(super) fn data(&self, id: NodeId) -> Option<&[u8]> {
         match self.quotas.text(id) {
             Some(text) => Some(text.as_bytes()),
             None => self.nodes.data(id),
@@ -107,26 +112,11 @@ impl DataTree {
     }
 
     pub(super) fn stored_data_bytes(&self, id: NodeId) -> usize {
-        self.nodes.data(id).map_or(0, <[u8]>::len)
+        len_of(self.nodes.data(id))
     }
 
     pub(super) fn stat(&self, id: NodeId) -> Stat {
-        let stored = self.stored(id);
-        let child_count = i32::try_from(self.child_count(id)).unwrap_or(i32::MAX);
-        let data_bytes = self.data(id).map_or(0, <[u8]>::len);
-        Stat {
-            czxid: stored.czxid,
-            mzxid: stored.mzxid,
-            ctime_ms: stored.ctime_ms,
-            mtime_ms: stored.mtime_ms,
-            version: stored.version,
-            cversion: stored.cversion.wrapping_mul(2).wrapping_sub(child_count),
-            aversion: stored.aversion,
-            ephemeral_owner: stored.owner.session_id(),
-            data_bytes: i32::try_from(data_bytes).unwrap_or(i32::MAX),
-            child_count,
-            pzxid: stored.pzxid,
-        }
+        self.stored(id).shown(self.child_count(id), len_of(self.data(id)))
     }
 
     /// The zxid of the last txn that was applied.
@@ -189,13 +179,9 @@ impl DataTree {
     pub fn expired_paths(&self, now_ms: i64) -> Vec<String> {
         let expired = |id: &NodeId| {
             let stored = self.stored(*id);
-            let due = match stored.owner {
-                // The count may have gone past the end of its bits.
-                Owner::Container => stored.cversion != 0,
-                Owner::Ttl { ttl_ms } => now_ms.saturating_sub(stored.mtime_ms) > ttl_ms,
-                _ => false,
-            };
-            due && self.child_count(*id) == 0
+            // Of a container that was used, the count may have gone past the end of its bits.
+            let is_new = stored.owner == Owner::Container && stored.cversion == 0;
+            stored.may_go(now_ms) && !is_new && self.child_count(*id) == 0
         };
         let mut paths: Vec<_> =
             self.expiring.iter().copied().filter(expired).map(|id| self.path_of(id)).collect();

@@ -51,14 +51,14 @@ impl SharedTree {
         let mut outcomes = Vec::with_capacity(txns.len());
         // Beside readers, as far as the processor's cache keeps it.
         let tree = self.0.read();
-        txns.chunks(AHEAD).take(WARMED_BESIDE_READERS).for_each(|txns| tree.warm_for(txns));
+        let warmed: Vec<_> =
+            txns.chunks(AHEAD).take(WARMED_BESIDE_READERS).map(|txns| tree.warm_for(txns)).collect();
         drop(tree);
+        let mut warmed = warmed.into_iter();
         let mut tree = self.0.write();
-        for (part, txns) in txns.chunks(AHEAD).enumerate() {
-            if part >= WARMED_BESIDE_READERS {
-                tree.warm_for(txns);
-            }
-            outcomes.extend(txns.iter().map(|txn| tree.apply(txn, observer)));
+        for txns in txns.chunks(AHEAD) {
+            let hints = warmed.next().unwrap_or_else(|| tree.warm_for(txns));
+            outcomes.extend(txns.iter().zip(hints).map(|(txn, hint)| tree.apply_hinted(txn, hint, observer)));
         }
         outcomes
     }

@@ -1,5 +1,6 @@
-use super::data_tree::{DataTree, ROOT, StoredStat};
+use super::data_tree::{DataTree, ROOT};
 use super::store::{Node, NodeId};
+use super::stored_stat::StoredStat;
 use crate::format::AclList;
 
 /// A node as a walk meets it.

@@ -136,6 +136,44 @@ fn fz_05_a_create_that_finds_its_node_still_raises_the_parent() {
 }
 
 #[test]
+fn fz_05_creates_of_old_logs_count_for_the_parent_once() {
+    let untold = |live: &mut Scene, path: &str| {
+        let mut op = create(live.model(), path, PLAIN).expect("it may be created");
+        if let Op::Create { parent_cversion, .. } = &mut op {
+            *parent_cversion = None;
+        }
+        assert!(live.apply(1, op).code().is_ok());
+    };
+    let mut live = scene(&[("/q", PLAIN), ("/q/before", PLAIN)]);
+    untold(&mut live, "/q/a");
+    delete(&mut live, "/q/before");
+    untold(&mut live, "/q/b");
+    delete(&mut live, "/q/a");
+    untold(&mut live, "/q/a");
+    // Whatever the snapshot has of the nodes and of their parent, and however often the log is replayed.
+    assert_eq!(live.assert_all_converge(), 6_usize.pow(4));
+    assert_eq!(live.tree.get("/q").expect("there").stored().cversion, 4);
+}
+
+#[test]
+fn fz_05_a_count_that_comes_by_minus_one_converges() {
+    let mut model = scene(&[("/q", PLAIN)]).model().clone();
+    model.nodes.get_mut("/q").expect("there").stat.cversion = -3;
+    let mut live = Scene::of(model);
+    let ops = [("/q/a", Some(-2)), ("/q/b", None)].map(|(path, number)| {
+        let mut op = create(live.model(), path, PLAIN).expect("it may be created");
+        if let Op::Create { parent_cversion, .. } = &mut op {
+            *parent_cversion = number;
+        }
+        op
+    });
+    // Of one txn, so that the parent has seen it already when the second one comes.
+    assert!(live.apply(1, Op::Multi(ops.to_vec())).code().is_ok());
+    assert_eq!(live.tree.get("/q").expect("there").stored().cversion, -1);
+    live.assert_all_converge();
+}
+
+#[test]
 fn fz_07_a_close_lifts_the_parents_of_what_is_gone_already() {
     let mut live = scene(&[("/p", PLAIN), ("/q", PLAIN), ("/p/e1", EPHEMERAL), ("/q/e2", EPHEMERAL)]);
     close(&mut live, 1);

@@ -283,7 +283,7 @@ fn lg_03_a_chain_as_deep_as_a_path_can_be_is_deleted_on_a_small_stack() {
         path.push_str("/d");
         let stat = StoredStat::default();
         parent = tree
-            .plant_under(parent, b"d", &path, Content::of(&path, None), AclList::EMPTY, &stat)
+            .plant_at(&tree.spot(parent, b"d"), &path, Content::of(&path, None), AclList::EMPTY, &stat)
             .expect("few");
     }
     assert_eq!(tree.descendants("/d", None).count(), 39_999);

@@ -202,17 +202,23 @@ impl Model {
     fn create(&mut self, path: &str, node: ModelNode, parent_cversion: Option<i32>) -> Outcome {
         let parent_path = parent(path);
         let Some(parent) = self.nodes.get(parent_path) else { return Outcome::Failed(Code::NO_NODE) };
-        let counted = parent.stat.cversion.wrapping_add(1);
+        // Without a number: the parent has seen the creation if it has seen this txn or a later one. But the number
+        // -1 is written as none.
+        let (seen, before) = (parent.stat.pzxid, parent.stat.cversion);
         let zxid = node.stat.czxid;
-        if let Some(existing) = self.nodes.get_mut(path) {
+        let number = if seen < zxid || before == -2 { before.wrapping_add(1) } else { before };
+        let number = parent_cversion.unwrap_or(number);
+        let outcome = if let Some(existing) = self.nodes.get_mut(path) {
             existing.acl = node.acl;
-            if let Some(cversion) = parent_cversion {
-                self.raise(parent_path, cversion, zxid);
-            }
-            return Outcome::Failed(Code::NODE_EXISTS);
+            Err(Code::NODE_EXISTS)
+        } else {
+            self.nodes.insert(path.to_owned(), node);
+            Ok(())
+        };
+        self.raise(parent_path, number, zxid);
+        if let Err(code) = outcome {
+            return Outcome::Failed(code);
         }
-        self.nodes.insert(path.to_owned(), node);
-        self.raise(parent_path, parent_cversion.unwrap_or(counted), zxid);
         Outcome::Stat(self.stat(path).expect("just made"))
     }
 

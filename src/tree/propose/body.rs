@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::super::store::len_of;
 use crate::base::Code;
 use crate::format::{AclList, Create, CreateKind, Ops, Paths, TxnBody};
 
@@ -99,10 +100,10 @@ impl Body<'_> {
         let list = |paths: &[String]| paths.iter().map(|path| path_bytes_max(path)).sum();
         let more = match self {
             Body::Create { path, data, acl, .. } => {
-                path.len() as u64 + data.map_or(0, <[u8]>::len) as u64 + acl.len() as u64
+                path.len() as u64 + len_of(*data) as u64 + acl.len() as u64
             }
             Body::SetData { path, data, .. } | Body::Reconfig { path, data, .. } => {
-                path.len() as u64 + data.map_or(0, <[u8]>::len) as u64
+                path.len() as u64 + len_of(*data) as u64
             }
             Body::SetAcl { path, acl, .. } => path.len() as u64 + acl.len() as u64,
             Body::Delete { path } | Body::DeleteContainer { path } | Body::Check { path, .. } => {

@@ -1,10 +1,11 @@
 use std::borrow::Cow;
 
-use super::super::data_tree::StoredStat;
 use super::super::owner::Owner;
 use super::super::path;
+use super::super::quota::signed;
+use super::super::store::len_of;
+use super::super::stored_stat::StoredStat;
 use super::body::Body;
-use super::quota::signed;
 use super::request::{CreateMode, CreateRequest, StatCheck};
 use super::state::NodeState;
 use super::step::{Step, is_version, next_version};
@@ -24,7 +25,7 @@ impl Step<'_> {
         if matches!(parent.stored.owner, Owner::Session(_)) {
             return Err(Code::NO_CHILDREN_FOR_EPHEMERALS);
         }
-        let data_bytes = request.data.map_or(0, <[u8]>::len);
+        let data_bytes = len_of(request.data);
         self.check_quota(&path, 1, signed(data_bytes))?;
 
         let (zxid, time_ms) = (self.context.zxid, self.context.time_ms);
@@ -32,15 +33,7 @@ impl Step<'_> {
         parent.child_count += 1;
         (parent.stored.cversion, parent.stored.pzxid) = (parent_cversion, zxid);
         self.put(parent_path, Some(parent));
-        let stored = StoredStat {
-            czxid: zxid,
-            mzxid: zxid,
-            pzxid: zxid,
-            ctime_ms: time_ms,
-            mtime_ms: time_ms,
-            owner,
-            ..StoredStat::default()
-        };
+        let stored = StoredStat::created(zxid, time_ms, owner);
         let node = NodeState { stored, child_count: 0, data_bytes, acl: Some(acl.clone()) };
         self.put(&path, Some(node));
         self.note_limits(&path, request.data);
@@ -146,12 +139,7 @@ impl Step<'_> {
         if node.child_count > 0 {
             return Err(Code::NOT_EMPTY);
         }
-        let is_due = match node.stored.owner {
-            Owner::Container => true,
-            Owner::Ttl { ttl_ms } => self.context.time_ms.saturating_sub(node.stored.mtime_ms) > ttl_ms,
-            Owner::Persistent | Owner::Session(_) => false,
-        };
-        if !is_due {
+        if !node.stored.may_go(self.context.time_ms) {
             return Err(Code::BAD_VERSION);
         }
         self.remove(path);
@@ -168,7 +156,7 @@ impl Step<'_> {
         path::check_path(path)?;
         let mut node = self.node(path)?;
         self.allow(path, &node, Perms::WRITE)?;
-        let data_bytes = data.map_or(0, <[u8]>::len);
+        let data_bytes = len_of(data);
         self.check_quota(path, 0, signed(data_bytes) - signed(node.data_bytes))?;
         let version = next_version(node.stored.version, version)?;
         self.write(&mut node, data_bytes, version);
@@ -182,7 +170,7 @@ impl Step<'_> {
         self.is_not_closing()?;
         let mut node = self.node(path::CONFIG)?;
         self.allow(path::CONFIG, &node, Perms::WRITE)?;
-        self.write(&mut node, data.map_or(0, <[u8]>::len), -1);
+        self.write(&mut node, len_of(data), -1);
         self.put(path::CONFIG, Some(node));
         Ok(Body::Reconfig { path: path::CONFIG, data, version: -1 })
     }
@@ -214,7 +202,7 @@ impl Step<'_> {
 
     pub(super) fn check_stat<'r>(&mut self, path: &'r str, expected: &StatCheck) -> Result<Body<'r>, Code> {
         let node = self.readable(path)?;
-        if !expected.holds(&node.stored, node.external_cversion(), node.child_count) {
+        if !expected.holds(&node.stored, node.stored.shown_cversion(node.child_count), node.child_count) {
             return Err(Code::BAD_VERSION);
         }
         Ok(Body::Check { path, version: expected.version.unwrap_or(-1) })

@@ -1,5 +1,5 @@
 use super::super::path;
-use super::super::quota::{QuotaLimits, QuotaState, limits_root};
+use super::super::quota::{QuotaLimits, QuotaState, limits_root, signed};
 use super::outstanding::Pending;
 use super::state::NodeState;
 use super::step::Step;
@@ -87,9 +87,4 @@ impl Step<'_> {
         );
         self.outstanding.set_quota(self.context.zxid, root, Some(quota));
     }
-}
-
-/// A length as a difference of lengths has it.
-pub(super) fn signed(bytes: usize) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

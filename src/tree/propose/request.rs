@@ -1,5 +1,5 @@
-use super::super::data_tree::StoredStat;
 use super::super::owner::Owner;
+use super::super::stored_stat::StoredStat;
 use crate::base::{Code, Zxid};
 use crate::format::Acl;
 

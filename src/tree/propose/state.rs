@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::super::data_tree::StoredStat;
+use super::super::stored_stat::StoredStat;
 use crate::format::Stat;
 
 /// A node as it will be when all that is logged is applied.
@@ -16,23 +16,7 @@ pub(super) struct NodeState {
 impl NodeState {
     /// As a client will see it.
     pub(super) fn stat(&self) -> Stat {
-        Stat {
-            czxid: self.stored.czxid,
-            mzxid: self.stored.mzxid,
-            ctime_ms: self.stored.ctime_ms,
-            mtime_ms: self.stored.mtime_ms,
-            version: self.stored.version,
-            cversion: self.external_cversion(),
-            aversion: self.stored.aversion,
-            ephemeral_owner: self.stored.owner.session_id(),
-            data_bytes: i32::try_from(self.data_bytes).unwrap_or(i32::MAX),
-            child_count: i32::try_from(self.child_count).unwrap_or(i32::MAX),
-            pzxid: self.stored.pzxid,
-        }
-    }
-
-    pub(super) fn external_cversion(&self) -> i32 {
-        self.stored.cversion.wrapping_mul(2).wrapping_sub(self.child_count.cast_signed())
+        self.stored.shown(self.child_count, self.data_bytes)
     }
 }
 

@@ -84,12 +84,14 @@ impl Step<'_> {
         }
     }
 
-    /// Checks that the session that asks can own nodes.
+    /// Checks that the session that asks can own nodes. One that is not known has expired.
+    ///
+    /// Source: `SessionTrackerImpl.checkGlobalSession`.
     pub(super) fn is_live(&self) -> Result<(), Code> {
         self.is_not_closing()?;
         let id = self.context.session_id;
         let is_known = self.outstanding.session(id).is_some() || self.tree.session_timeout_ms(id).is_some();
-        if is_known { Ok(()) } else { Err(Code::UNKNOWN_SESSION) }
+        if is_known { Ok(()) } else { Err(Code::SESSION_EXPIRED) }
     }
 
     /// What a child's coming or going does to its parent: all of it, but for the count of those created.

@@ -53,10 +53,12 @@ impl Arena {
     }
 
     /// The bytes from one on, counted over all pieces: those of its piece, and some behind it.
+    #[inline]
     pub(crate) fn at(&self, byte: usize) -> &[u8] {
         &self.regions[byte / REGION_BYTES][byte % REGION_BYTES..]
     }
 
+    #[inline]
     pub(crate) fn at_mut(&mut self, byte: usize) -> &mut [u8] {
         &mut self.regions[byte / REGION_BYTES][byte % REGION_BYTES..]
     }

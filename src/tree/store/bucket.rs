@@ -18,13 +18,11 @@ impl Bucket {
 
     /// The number with that hash for which `is` says yes, and where it stands.
     #[inline]
-    pub(crate) fn find(&self, hash: u32, mut is: impl FnMut(u32) -> bool) -> Option<(usize, u32)> {
-        let mut hits = 0_u32;
-        for (slot, other) in self.hashes.iter().enumerate() {
-            hits |= u32::from(*other == hash) << slot;
-        }
+    pub(crate) fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<(usize, u32)> {
+        // A byte for each slot, one or zero: all are compared at once.
+        let mut hits = u64::from_le_bytes(self.hashes.map(|other| u8::from(other == hash)));
         while hits != 0 {
-            let slot = hits.trailing_zeros() as usize;
+            let slot = (hits.trailing_zeros() / u8::BITS) as usize;
             let number = self.numbers[slot].wrapping_sub(1);
             if number != u32::MAX && is(number) {
                 return Some((slot, number));

@@ -147,8 +147,11 @@ impl Children {
         // Piece by piece, which is compared several at once.
         let Some(piece) = chunk.ids.chunks(GROWTH).position(|ids| ids.contains(&id)) else { return };
         let within = chunk.ids[piece * GROWTH..].iter().position(|other| *other == id).expect("it is there");
-        // Not the last one into its place: what is in order stays so.
-        chunk.ids.remove(piece * GROWTH + within);
+        if chunk.sorted {
+            chunk.ids.remove(piece * GROWTH + within);
+        } else {
+            chunk.ids.swap_remove(piece * GROWTH + within);
+        }
         self.count -= 1;
         let len = chunk.ids.len();
         if len == 0 {

@@ -28,6 +28,9 @@ pub(crate) struct Index {
     /// So many buckets were moved. None of their entries is in another bucket of the old table.
     moved: usize,
     len: usize,
+    /// Entries that were put in or taken out.
+    #[cfg(test)]
+    work: u64,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +46,7 @@ impl Table {
         usize::try_from((u64::from(hash) * self.buckets as u64) >> 32).expect("less than the buckets")
     }
 
+    #[inline]
     fn bucket<'a>(&self, arena: &'a Arena, at: usize) -> Option<&'a Bucket> {
         let piece = *self.pieces.get(at / PIECE_BUCKETS)? as usize;
         let from = piece * PIECE_BYTES + at % PIECE_BUCKETS * size_of::<Bucket>();
@@ -72,16 +76,11 @@ impl Table {
 
     /// The entry of that hash for which `is` says yes: bucket, slot and number.
     #[inline]
-    fn find(
-        &self,
-        arena: &Arena,
-        hash: u32,
-        is: &mut impl FnMut(NodeId) -> bool,
-    ) -> Option<(usize, usize, NodeId)> {
+    fn find(&self, arena: &Arena, hash: u32, is: impl Fn(NodeId) -> bool) -> Option<(usize, usize, NodeId)> {
         let mut at = self.home(hash);
         loop {
             let bucket = self.bucket(arena, at)?;
-            if let Some((slot, id)) = bucket.find(hash, &mut *is) {
+            if let Some((slot, id)) = bucket.find(hash, &is) {
                 return Some((at, slot, id));
             }
             if !bucket.is_full() {
@@ -136,6 +135,7 @@ impl Index {
     }
 
     /// The hash of a node's key.
+    #[inline]
     pub(crate) fn hash(&self, parent: NodeId, name: &[u8]) -> u64 {
         let mut hasher = self.hashing.build_hasher();
         hasher.write_u32(parent);
@@ -154,13 +154,14 @@ impl Index {
 
     /// The node of that hash for which `is` says yes.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, mut is: impl FnMut(NodeId) -> bool) -> Option<NodeId> {
+    pub(crate) fn find(&self, hash: u64, is: impl Fn(NodeId) -> bool) -> Option<NodeId> {
         let hash = upper(hash);
         let table = if self.is_moved(hash) { &self.larger } else { &self.table };
-        table.find(&self.arena, hash, &mut is).map(|(_, _, id)| id)
+        table.find(&self.arena, hash, is).map(|(_, _, id)| id)
     }
 
     /// Has the bucket fetched in which a hash belongs.
+    #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         let hash = upper(hash);
         let table = if self.is_moved(hash) { &self.larger } else { &self.table };
@@ -174,16 +175,29 @@ impl Index {
         let table = if self.is_moved(hash) { &mut self.larger } else { &mut self.table };
         table.put(&mut self.arena, &mut self.free, hash, id);
         self.len += 1;
+        #[cfg(test)]
+        {
+            self.work += 1;
+        }
     }
 
     /// Removes a node.
     pub(crate) fn remove(&mut self, hash: u64, id: NodeId) {
         let hash = upper(hash);
         let table = if self.is_moved(hash) { &mut self.larger } else { &mut self.table };
-        if let Some((at, slot, _)) = table.find(&self.arena, hash, &mut |other| other == id) {
+        if let Some((at, slot, _)) = table.find(&self.arena, hash, |other| other == id) {
             table.remove(&mut self.arena, at, slot);
             self.len -= 1;
+            #[cfg(test)]
+            {
+                self.work += 1;
+            }
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn work(&self) -> u64 {
+        self.work
     }
 
     /// Moves on a little, if the table is too small.

@@ -1,6 +1,6 @@
 use super::large::{Data, Large};
 use super::slab::{Slab, UNIT, units_of};
-use super::{Node, NodeId};
+use super::{Node, NodeId, len_of};
 use crate::io::prefetch;
 
 const HEADER: usize = size_of::<Node>();
@@ -57,7 +57,7 @@ impl Nodes {
         let short_name =
             (name.len() <= NAME_MAX).then(|| u8::try_from(name.len()).expect("at most NAME_MAX"));
         let start = HEADER + if short_name.is_some() { name.len() } else { HANDLE };
-        let whole = start + data.map_or(0, <[u8]>::len);
+        let whole = start + len_of(data);
         let len = if whole <= RECORD_MAX { whole.max(start + HANDLE) } else { start + HANDLE };
         let units = units_of(len);
         let id = self.records.take(units)?;
@@ -93,11 +93,13 @@ impl Nodes {
     }
 
     /// Has a node's record fetched: header, name and little data.
+    #[inline]
     pub(crate) fn prefetch(&self, id: NodeId) {
         self.records.bytes(id).iter().step_by(LINE).take(3).for_each(prefetch);
     }
 
     /// The header of a node.
+    #[inline]
     pub(crate) fn at(&self, id: NodeId) -> &Node {
         header(self.records.bytes(id))
     }
@@ -107,11 +109,21 @@ impl Nodes {
     }
 
     /// Whether a node has that parent and that name.
+    #[inline]
     pub(crate) fn is(&self, id: NodeId, parent: NodeId, name: &[u8]) -> bool {
-        self.at(id).parent == parent && self.name(id) == name
+        let record = self.records.bytes(id);
+        let node = header(record);
+        if node.parent != parent {
+            return false;
+        }
+        if node.is(Node::NAME_APART) {
+            return **self.large.get(handle(&record[HEADER..])) == *name;
+        }
+        usize::from(node.name_len) == name.len() && record[HEADER..HEADER + name.len()] == *name
     }
 
     /// The name.
+    #[inline]
     pub(crate) fn name(&self, id: NodeId) -> &[u8] {
         let record = self.records.bytes(id);
         let node = header(record);

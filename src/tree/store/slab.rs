@@ -120,10 +120,12 @@ impl Slab {
     }
 
     /// The bytes of a place, and more behind it.
+    #[inline]
     pub(crate) fn bytes(&self, place: u32) -> &[u8] {
         self.arena.at(place as usize * UNIT)
     }
 
+    #[inline]
     pub(crate) fn bytes_mut(&mut self, place: u32) -> &mut [u8] {
         self.arena.at_mut(place as usize * UNIT)
     }

@@ -13,6 +13,14 @@ impl Name for Box<str> {
     }
 }
 
+/// Fewer than this are taken out of an index one by one.
+pub(super) const MANY: usize = 1024;
+
+/// Whether an index is better built anew, from what stays, than freed of so many entries one by one.
+pub(super) fn are_most(going: usize, all: usize) -> bool {
+    going >= MANY && going / 2 > all - going
+}
+
 /// A path or a watcher, with the ring of its pairs.
 #[derive(Debug, Default)]
 pub(super) struct Named<N> {
@@ -25,11 +33,13 @@ pub(super) struct Named<N> {
 pub(super) struct Names<N> {
     slab: Slab<Named<N>>,
     index: Index,
+    /// Entries of names that are gone stay in the index, until it is built anew.
+    leaves_entries: bool,
 }
 
 impl<N: Name> Names<N> {
     pub(super) fn new() -> Names<N> {
-        Names { slab: Slab::new(), index: Index::new() }
+        Names { slab: Slab::new(), index: Index::new(), leaves_entries: false }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -37,7 +47,11 @@ impl<N: Name> Names<N> {
     }
 
     pub(super) fn find(&self, bytes: &[u8]) -> Option<u32> {
-        let is = |number| self.slab.at(number).name.bytes().as_ref() == bytes;
+        // An entry that was left behind finds nobody.
+        let is = |number| {
+            let named = self.slab.at(number);
+            named.ring.pairs > 0 && named.name.bytes().as_ref() == bytes
+        };
         self.index.find(self.index.hash(0, bytes), is)
     }
 
@@ -50,12 +64,35 @@ impl<N: Name> Names<N> {
     }
 
     pub(super) fn remove(&mut self, number: u32) {
-        let hash = self.index.hash(0, self.at(number).name.bytes().as_ref());
-        self.index.remove(hash, number);
+        if !self.leaves_entries {
+            let hash = self.index.hash(0, self.at(number).name.bytes().as_ref());
+            self.index.remove(hash, number);
+        }
         self.slab.remove(number);
         if self.slab.len() == 0 {
             self.index = Index::new();
         }
+    }
+
+    /// So many are about to go, one after the other and with nothing between them but
+    /// [`have_gone`](Names::have_gone) at their end.
+    pub(super) fn will_go(&mut self, count: usize) {
+        self.leaves_entries = are_most(count, self.len());
+    }
+
+    pub(super) fn have_gone(&mut self) {
+        if std::mem::take(&mut self.leaves_entries) {
+            self.index = Index::new();
+            for (number, named) in self.slab.all().filter(|(_, named)| named.ring.pairs > 0) {
+                self.index.insert(self.index.hash(0, named.name.bytes().as_ref()), number);
+            }
+        }
+    }
+
+    /// How many entries were put into the index, or taken out of it.
+    #[cfg(test)]
+    pub(super) fn index_work(&self) -> u64 {
+        self.index.work()
     }
 
     pub(super) fn at(&self, number: u32) -> &Named<N> {

@@ -1,4 +1,4 @@
-use super::names::{Name, Named, Names};
+use super::names::{MANY, Name, Named, Names, are_most};
 use super::slab::Slab;
 use crate::tree::store::Index;
 
@@ -54,6 +54,9 @@ const _: () = assert!(size_of::<Named<Box<str>>>() == 24 && size_of::<Named<Watc
 const OF_PATH: usize = 0;
 const OF_WATCHER: usize = 1;
 
+/// So many pairs are prefetched together.
+pub(super) const AHEAD: u32 = 16;
+
 /// Somebody who watches.
 #[derive(Debug, Default)]
 pub(super) struct Watcher {
@@ -78,6 +81,8 @@ pub(super) struct Pairs {
     pub(super) watchers: Names<Watcher>,
     slab: Slab<Pair>,
     index: Index,
+    /// Entries of pairs that are gone stay in the index, until it is built anew.
+    leaves_entries: bool,
 }
 
 impl Pairs {
@@ -85,7 +90,13 @@ impl Pairs {
     pub(super) const MAX: u32 = Pair::PATH;
 
     pub(super) fn new() -> Pairs {
-        Pairs { paths: Names::new(), watchers: Names::new(), slab: Slab::new(), index: Index::new() }
+        Pairs {
+            paths: Names::new(),
+            watchers: Names::new(),
+            slab: Slab::new(),
+            index: Index::new(),
+            leaves_entries: false,
+        }
     }
 
     pub(super) fn at(&self, number: u32) -> &Pair {
@@ -104,7 +115,8 @@ impl Pairs {
     fn find_numbers(&self, path: u32, watcher: u32) -> Option<u32> {
         let is = |number| {
             let pair = self.at(number);
-            (pair.path(), pair.watcher) == (path, watcher)
+            // An entry that was left behind finds nothing.
+            (pair.path(), pair.watcher) == (path, watcher) && pair.modes() != 0
         };
         self.index.find(hash(&self.index, path, watcher), is)
     }
@@ -136,11 +148,66 @@ impl Pairs {
         if of_watcher.pairs == 0 {
             self.watchers.remove(watcher);
         }
-        self.index.remove(hash(&self.index, path, watcher), number);
+        if !self.leaves_entries {
+            self.index.remove(hash(&self.index, path, watcher), number);
+        }
         self.slab.remove(number);
         if self.slab.len() == 0 {
             self.index = Index::new();
         }
+    }
+
+    /// Pairs of a path are about to be removed, those for which `go` says so, with nothing between them but
+    /// [`have_gone`](Pairs::have_gone) at their end. Most of the cost of a removal is to find its entries in two
+    /// indexes: when a crowd goes, they are made anew instead.
+    pub(super) fn will_go(&mut self, ring: Ring, go: impl Fn(&Pair) -> bool) {
+        // In case that whoever was told has panicked.
+        self.have_gone();
+        if (ring.pairs as usize) < MANY {
+            return;
+        }
+        let (mut next, mut pairs, mut watchers) = (ring.first, 0, 0);
+        for _ in 0..ring.pairs {
+            let pair = self.at(next);
+            next = pair.behind_on_path();
+            if go(pair) {
+                pairs += 1;
+                watchers += usize::from(self.watchers.at(pair.watcher).ring.pairs == 1);
+            }
+        }
+        self.leaves_entries = are_most(pairs, self.slab.len());
+        self.watchers.will_go(watchers);
+    }
+
+    /// Has the memory fetched in which the next few pairs of a path, from one on, are found that are to be removed.
+    pub(super) fn prefetch(&self, first: u32, go: impl Fn(&Pair) -> bool) {
+        if self.leaves_entries {
+            return;
+        }
+        let mut next = first;
+        for _ in 0..AHEAD {
+            let pair = self.at(next);
+            if go(pair) {
+                self.index.prefetch(hash(&self.index, pair.path(), pair.watcher));
+            }
+            next = pair.behind_on_path();
+        }
+    }
+
+    pub(super) fn have_gone(&mut self) {
+        self.watchers.have_gone();
+        if std::mem::take(&mut self.leaves_entries) {
+            self.index = Index::new();
+            for (number, pair) in self.slab.all().filter(|(_, pair)| pair.modes() != 0) {
+                self.index.insert(hash(&self.index, pair.path(), pair.watcher), number);
+            }
+        }
+    }
+
+    /// How many entries were put into one of the indexes, or taken out of it.
+    #[cfg(test)]
+    pub(super) fn index_work(&self) -> u64 {
+        self.index.work() + self.watchers.index_work() + self.paths.index_work()
     }
 
     /// Room that is held, in use or not.

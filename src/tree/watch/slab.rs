@@ -46,6 +46,11 @@ impl<T: Default> Slab<T> {
         &mut self.items[number as usize]
     }
 
+    /// All places with their numbers, in use or not.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0..).zip(&self.items)
+    }
+
     /// All places, in use or not.
     pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.items.iter_mut()

@@ -1,6 +1,6 @@
 use super::event::{WatchEvent, WatchEventKind};
 use super::kind::WatchKind;
-use super::pairs::Pairs;
+use super::pairs::{AHEAD, Pair, Pairs};
 use crate::base::{Code, Zxid};
 use crate::tree::change::Change;
 use crate::tree::path;
@@ -244,8 +244,13 @@ impl WatchTable {
     ) {
         let Some(path) = self.pairs.paths.find(at.as_bytes()) else { return };
         let ring = self.pairs.paths.at(path).ring;
+        let go = |pair: &Pair| pair.modes() & hear != 0 && pair.modes() & !end == 0;
+        self.pairs.will_go(ring, go);
         let mut next = ring.first;
-        for _ in 0..ring.pairs {
+        for turn in 0..ring.pairs {
+            if turn.is_multiple_of(AHEAD) && ring.pairs - turn >= AHEAD {
+                self.pairs.prefetch(next, go);
+            }
             let number = next;
             let pair = *self.pairs.at(number);
             next = pair.behind_on_path();
@@ -260,6 +265,7 @@ impl WatchTable {
             }
             self.end(number, pair.modes() & end);
         }
+        self.pairs.have_gone();
     }
 
     /// Takes modes away from a pair, which goes with the last one.
@@ -289,6 +295,11 @@ impl WatchTable {
     #[cfg(test)]
     pub(super) fn recursive_count(&self) -> u32 {
         self.recursive
+    }
+
+    #[cfg(test)]
+    pub(super) fn index_work(&self) -> u64 {
+        self.pairs.index_work()
     }
 
     /// Room that is held, in use or not.

@@ -429,6 +429,65 @@ fn does_what_the_rules_say_at_random_and_ends_with_nothing_held() {
     assert_eq!((table.len(), table.path_count(), table.watcher_count(), table.capacity()), (0, 0, 0, 0));
 }
 
+/// What is told and what is left are the same whether entries go one by one or with their index.
+#[test]
+fn wa_05_a_crowd_that_goes_costs_as_much_as_what_stays() {
+    const CROWD: u64 = 20_000;
+    // So many have a second watch at another path, so many have a watch at the crowd's path that stays.
+    for (elsewhere, staying) in [(0, 0), (300, 0), (CROWD, 0), (0, 300), (0, CROWD), (700, 500)] {
+        let mut table = WatchTable::new();
+        for watcher in 0..CROWD {
+            table.add(watcher, "/crowd", Data).unwrap();
+            if watcher < elsewhere {
+                table.add(watcher, "/elsewhere", Child).unwrap();
+            }
+        }
+        (0..staying).for_each(|n| table.add(CROWD + n, "/crowd", Persistent).unwrap());
+        let before = table.index_work();
+        let events = fire(&mut table, Change::Deleted { path: "/crowd" });
+        // An index is new after it was built anew.
+        let work = table.index_work().checked_sub(before).unwrap_or(table.index_work());
+        let wanted: Vec<Told> =
+            (0..CROWD + staying).map(|watcher| (watcher, NodeDeleted, "/crowd".to_owned())).collect();
+        assert_eq!(events, wanted, "in order");
+        let left = elsewhere + staying;
+        assert!(work <= 3 * left + 1, "{work} entries were touched where {left} watches stay");
+        assert_eq!(u64::from(table.len()), left);
+        assert_eq!(table.watcher_count() as u64, left);
+        for watcher in 0..CROWD {
+            assert!(!table.contains(watcher, "/crowd", None));
+            assert_eq!(table.contains(watcher, "/elsewhere", Some(Child)), watcher < elsewhere);
+        }
+        (0..staying).for_each(|n| assert!(table.contains(CROWD + n, "/crowd", Some(Persistent))));
+        // And it goes on as ever.
+        table.add(0, "/crowd", Data).unwrap();
+        let events = fire(&mut table, Change::DataSet { path: "/crowd" });
+        assert_eq!(events.len() as u64, staying + 1);
+        (0..CROWD + staying).for_each(|watcher| assert!(table.remove_watcher(watcher) < 3));
+        assert_eq!((table.len(), table.path_count(), table.watcher_count(), table.capacity()), (0, 0, 0, 0));
+    }
+}
+
+#[test]
+fn wa_05_a_table_survives_a_panic_while_a_crowd_is_told() {
+    let mut table = WatchTable::new();
+    (0..5000).for_each(|watcher| table.add(watcher, "/crowd", Data).unwrap());
+    let mut told = 0;
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        table.trigger(Zxid::new(1), Change::DataSet { path: "/crowd" }, &mut |_| {
+            told += 1;
+            assert!(told < 3000, "as a caller may do");
+        });
+    }));
+    assert!(result.is_err());
+    assert_eq!((table.len(), table.contains(0, "/crowd", None)), (2001, false));
+    table.add(0, "/crowd", Data).unwrap();
+    table.add(1, "/other", Data).unwrap();
+    assert_eq!(fire(&mut table, Change::DataSet { path: "/crowd" }).len(), 2002);
+    assert!(table.remove(1, "/other", None));
+    assert_eq!((table.len(), table.path_count(), table.watcher_count(), table.capacity()), (0, 0, 0, 0));
+}
+
 #[test]
 fn records_are_used_again() {
     let mut table = table(&[(0, "/stays", Persistent)]);

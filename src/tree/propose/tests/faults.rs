@@ -12,7 +12,7 @@ fn tc_01_a_sessions_number_is_never_taken_for_another_owner() {
         let mut leader = Leader::new(options());
         leader.session_id = id;
         assert_eq!(leader.propose(Request::CreateSession { timeout_ms: 1 }), Code::BAD_ARGUMENTS, "{id:#x}");
-        assert_eq!(leader.propose(create_as(CreateMode::Ephemeral, "/e")), Code::UNKNOWN_SESSION);
+        assert_eq!(leader.propose(create_as(CreateMode::Ephemeral, "/e")), Code::SESSION_EXPIRED);
     }
     let ids =
         [0xfe00_0000_0000_0001_u64, 0x7f00_0000_0000_0001, 0x8000_0000_0000_03e8, 0xff00_0100_0000_0000];

@@ -165,7 +165,7 @@ fn a_leader_that_applies_late_proposes_the_same() {
     let expected = [
         Code::OK,
         Code::BAD_ARGUMENTS,
-        Code::UNKNOWN_SESSION,
+        Code::SESSION_EXPIRED,
         Code::NO_NODE,
         Code::NO_AUTH,
         Code::BAD_VERSION,

@@ -16,7 +16,7 @@ fn only_a_live_session_owns_nodes() {
     let mut leader = Leader::new(options());
     for id in [0, 5] {
         leader.session_id = id;
-        assert_eq!(leader.propose(create_as(CreateMode::Ephemeral, "/e")), Code::UNKNOWN_SESSION, "{id}");
+        assert_eq!(leader.propose(create_as(CreateMode::Ephemeral, "/e")), Code::SESSION_EXPIRED, "{id}");
     }
     assert_eq!(leader.propose(create("/p", b"")), Code::OK, "anything else goes without");
     leader.session_id = 0;
@@ -43,7 +43,7 @@ fn only_a_live_session_owns_nodes() {
     assert!(listed(&leader).is_empty());
     leader.apply_all();
     assert!(leader.tree.get("/e").is_none() && leader.tree.sessions().is_empty());
-    assert_eq!(leader.propose(create_as(CreateMode::Ephemeral, "/e")), Code::UNKNOWN_SESSION);
+    assert_eq!(leader.propose(create_as(CreateMode::Ephemeral, "/e")), Code::SESSION_EXPIRED);
 }
 
 #[test]

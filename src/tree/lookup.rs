@@ -1,0 +1,68 @@
+use super::data_tree::{DataTree, ROOT};
+use super::path;
+use super::store::NodeId;
+
+/// Where a node is, or would be: found once, and then used for all that is done there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot<'p> {
+    pub(super) parent: NodeId,
+    pub(super) name: &'p [u8],
+    /// Of both.
+    pub(super) hash: u64,
+}
+
+impl DataTree {
+    /// The place under a parent for that name.
+    #[inline]
+    pub(super) fn spot<'p>(&self, parent: NodeId, name: &'p [u8]) -> Spot<'p> {
+        Spot { parent, name, hash: self.index.hash(parent, name) }
+    }
+
+    /// The node that is there.
+    #[inline]
+    pub(super) fn at_spot(&self, spot: &Spot<'_>) -> Option<NodeId> {
+        self.index.find(spot.hash, |id| self.nodes.is(id, spot.parent, spot.name))
+    }
+
+    /// The node at a path.
+    pub(super) fn find(&self, path: &str) -> Option<NodeId> {
+        let mut names = path.as_bytes().strip_prefix(b"/")?;
+        if names.is_empty() {
+            return Some(ROOT);
+        }
+        let mut parent = ROOT;
+        while let Some(end) = path::first_slash(names) {
+            parent = self.find_child(parent, &names[..end])?;
+            names = &names[end + 1..];
+        }
+        self.find_child(parent, names)
+    }
+
+    #[inline]
+    pub(super) fn find_child(&self, parent: NodeId, name: &[u8]) -> Option<NodeId> {
+        self.at_spot(&self.spot(parent, name))
+    }
+
+    /// A node's path.
+    pub(super) fn path_of(&self, id: NodeId) -> String {
+        let mut path = Vec::new();
+        self.write_path(id, &mut path);
+        String::from_utf8(path).expect("names came as text")
+    }
+
+    fn write_path(&self, id: NodeId, path: &mut Vec<u8>) {
+        let mut chain = Vec::new();
+        let mut at = id;
+        while at != ROOT {
+            chain.push(at);
+            at = self.nodes.at(at).parent;
+        }
+        if chain.is_empty() {
+            path.push(b'/');
+        }
+        for id in chain.into_iter().rev() {
+            path.push(b'/');
+            path.extend(self.name(id));
+        }
+    }
+}
