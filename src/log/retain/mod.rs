@@ -1,5 +1,6 @@
 //! What is kept and what goes: pins, purging from the front, truncation from the back.
 
+mod checkpoint;
 mod overlay;
 mod pin;
 mod purge;
@@ -10,6 +11,7 @@ mod salvage;
 mod salvage_report;
 mod truncate;
 
+pub(crate) use checkpoint::{LogCopy, checkpoint};
 pub use pin::LogPin;
 pub(crate) use pin::{Pin, Pins};
 pub use purge::PurgeReport;
