@@ -62,11 +62,12 @@ mod tree;
 
 #[cfg(feature = "planted-bugs")]
 pub use base::planted::plant;
-pub use base::{Code, Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
+pub use base::{Code, Epoch, Error, ErrorKind, Histogram, Place, Result, Zxid, limits};
 pub use engine::{
-    Answer, Applied, Caller, ChangeFeed, Commit, Engine, EngineOptions, EngineView, OpenReport,
-    RestoreOptions, RestoreReport, RestoreTarget, SessionTracker, SnapshotTask, SyncAnswer, SyncDecision,
-    SyncInput, SyncLog, SyncPlan, SyncReason, Ticket, restore,
+    Activity, Answer, Applied, Caller, CaughtUp, ChangeFeed, CheckpointReport, Commit, Engine, EngineOptions,
+    EngineStats, EngineView, LearnReport, OpenReport, Progress, RestoreOptions, RestoreReport, RestoreTarget,
+    SessionTracker, SnapshotTask, Standby, SyncAnswer, SyncDecision, SyncInput, SyncLog, SyncPlan,
+    SyncReason, SyncSource, Ticket, VerifiedSnapshot, VerifyReport, restore, restore_in_place,
 };
 pub use format::{
     Acl, AclBuf, AclEntry, AclList, Create, CreateKind, DatabaseId, Numbering, Ops, Paths, Perms,
@@ -83,7 +84,7 @@ pub use log::{
     Retention, SalvageOptions, SalvageReport, TailState, TruncateReport, ViewReader, repair_record, salvage,
     truncate_dir,
 };
-pub use snapshot::SnapshotInfo;
+pub use snapshot::{DamagedRange, SnapshotInfo};
 pub use tree::{
     Change, CreateMode, CreateRequest, Data, DataTree, Identity, Loaded, NodeRef, Observer, Outcome, Owner,
     Proposal, ProposeOptions, Proposer, QuotaLimits, QuotaState, Request, RequestContext, SetWatches,

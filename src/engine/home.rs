@@ -27,6 +27,12 @@ pub(crate) trait Home: Send + Sync + fmt::Debug {
     /// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) if it is not there.
     fn existing_room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>>;
 
+    /// The same, to be read only.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io), also if it is not there.
+    fn room_to_read(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>>;
+
     /// The generations of which there is something.
     fn generations(&self) -> Result<Vec<u64>>;
 
@@ -87,12 +93,6 @@ impl Directories {
         Ok(Directories { data: data.to_owned(), log, backend: BackendChoice::Threads, root })
     }
 
-    /// The directory of a generation's log or snapshots, to be read only.
-    pub(crate) fn room_to_read(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
-        let path = self.path(room, generation);
-        open_dir_to_read(&path).map_err(|e| failed("open a directory", e, &path))
-    }
-
     fn path(&self, room: Room, generation: u64) -> PathBuf {
         let parent = if room == Room::Log { &self.log } else { &self.data };
         parent.join(room.name(generation))
@@ -124,6 +124,11 @@ impl Home for Directories {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(missing(room, generation)),
             opened => opened.map_err(|e| failed("open a directory", e, &path)),
         }
+    }
+
+    fn room_to_read(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
+        let path = self.path(room, generation);
+        open_dir_to_read(&path).map_err(|e| failed("open a directory", e, &path))
     }
 
     fn generations(&self) -> Result<Vec<u64>> {

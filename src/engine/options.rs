@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::pipeline::Commit;
+use super::progress::{Progress, Told};
 use crate::base::{Error, Result, limits};
 use crate::log::{LogOptions, Retention};
 use crate::tree::ProposeOptions;
@@ -26,6 +27,7 @@ pub struct EngineOptions {
     pub(super) log_retention: Retention,
     pub(super) recent_txns: usize,
     pub(super) recent_bytes: usize,
+    pub(super) progress: Told,
 }
 
 impl Default for EngineOptions {
@@ -44,6 +46,7 @@ impl Default for EngineOptions {
             log_retention: Retention::default(),
             recent_txns: limits::RECENT_TXNS_DEFAULT,
             recent_bytes: limits::RECENT_BYTES_DEFAULT,
+            progress: Told::default(),
         }
     }
 }
@@ -142,6 +145,14 @@ impl EngineOptions {
     #[must_use]
     pub fn recent(mut self, txns: usize, bytes: usize) -> EngineOptions {
         (self.recent_txns, self.recent_bytes) = (txns, bytes);
+        self
+    }
+
+    /// Has `tell` told how far the loading of a snapshot, the replay of the log, and each snapshot that is written have
+    /// come: some times for each MiB, by the thread that is at it, so it must be quick. It may not use the engine.
+    #[must_use]
+    pub fn on_progress(mut self, tell: impl Fn(&Progress) + Send + Sync + 'static) -> EngineOptions {
+        self.progress = Told::new(tell);
         self
     }
 

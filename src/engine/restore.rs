@@ -6,6 +6,7 @@ use super::home::{Directories, Home, Room};
 use super::manifest_file::ManifestFile;
 use super::open::{Replayed, take_lock};
 use super::options::EngineOptions;
+use super::progress::Told;
 use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::snapshot::{SnapshotName, snapshot_name};
 use crate::format::{DatabaseId, EngineManifest, Numbering, Paths, Txn, TxnBody};
@@ -88,8 +89,11 @@ pub struct RestoreReport {
     pub last_zxid: Zxid,
     /// The tree's digest there.
     pub digest: u64,
-    /// The new database.
+    /// The new database; the same one if it was restored in place.
     pub database_id: DatabaseId,
+    /// Which log and snapshots hold the state from before, if it was restored in place: the directories with this
+    /// number.
+    pub kept_generation: Option<u64>,
 }
 
 /// Makes an engine in the empty directory `dest`, which must exist, with a state that the engine in `source` had: its
@@ -120,13 +124,10 @@ pub fn restore(
     }
     let _lock = take_lock(root.as_ref())?;
     let clock = Clock::real();
-    let source = Source::open(source.as_ref(), what.source_log_dir.as_deref(), &options.log)?;
-    let target = source.resolve(what.target)?;
-    let (mut tree, snapshot, skipped) = source.base(target)?;
-    let replayed = replay(&source.view, &mut tree, target)?;
-    let source_zxid = tree.last_zxid();
-    let closed_sessions = if what.sessions { 0 } else { close_sessions(&mut tree, clock.wall_ms())? };
-    let (last_zxid, digest) = (tree.last_zxid(), tree.digest());
+    let reading = Directories::open_to_read(source.as_ref(), what.source_log_dir.as_deref())?;
+    let source = Source::open(&reading, &options.log)?;
+    let (tree, report) = source.rebuild(what, options, &clock)?;
+    let last_zxid = tree.last_zxid();
     let expected = options.log.expected_database_id;
     let database_id = expected.unwrap_or_else(|| DatabaseId::random(&mut Random::from_system()));
     let accepted = source.manifest.accepted.max(last_zxid.epoch());
@@ -137,17 +138,63 @@ pub fn restore(
         &root,
         EngineManifest { database_id, version: 1, accepted, generation: 1, spare: 0, established: true },
     )?;
-    Ok(RestoreReport {
-        snapshot,
-        skipped,
-        replayed: replayed.txns,
-        replay_failures: replayed.failures,
-        source_zxid,
-        closed_sessions,
-        last_zxid,
-        digest,
-        database_id,
-    })
+    Ok(RestoreReport { database_id, ..report })
+}
+
+/// Makes an earlier state of the engine in `dir`, which nobody has open, its state: what came after the target is no part
+/// of it any more. The database stays the same one, and so do its promises to leaders.
+///
+/// The state from before is kept, log and snapshots, in directories that the report tells the number of; remove them by
+/// hand. The new state is written beside it, with the room that this takes, and taken into use by one change of
+/// `engine.manifest`: whenever the power is cut, opening gives one state or the other, whole.
+///
+/// # Errors
+/// The engine is as it was then, unless the manifest could not be written: it may be restored.
+/// - [`ErrorKind::Locked`]: it is open. [`ErrorKind::Invalid`]: there is no engine in `dir`.
+/// - [`ErrorKind::NotInLog`], [`ErrorKind::Corrupt`] as [`restore`]; else as [`EngineOptions::open`].
+pub fn restore_in_place(
+    dir: impl AsRef<Path>,
+    options: &EngineOptions,
+    what: &RestoreOptions,
+) -> Result<RestoreReport> {
+    options.check()?;
+    let home = Directories::open(dir.as_ref(), options.log_dir.as_deref(), options.log.backend)?;
+    in_place(&(Arc::new(home) as Arc<dyn Home>), options, what)
+}
+
+pub(super) fn in_place(
+    home: &Arc<dyn Home>,
+    options: &EngineOptions,
+    what: &RestoreOptions,
+) -> Result<RestoreReport> {
+    let root = home.root();
+    // Before a lock is made where there is no engine.
+    if ManifestFile::read(&root)?.is_none() {
+        return Err(Error::invalid("there is no engine in this directory"));
+    }
+    let _lock = take_lock(root.as_ref())?;
+    let clock = Clock::real();
+    let source = Source::open(home.as_ref(), &options.log)?;
+    let (tree, report) = source.rebuild(what, options, &clock)?;
+    let epoch = source.view.epoch();
+    let Some(manifest) = ManifestFile::read(&root)? else {
+        return Err(Error::invalid("there is no engine in this directory"));
+    };
+    let EngineManifest { database_id, generation, spare, .. } = manifest.get();
+    // What an earlier attempt left, which nobody else can have made.
+    if spare != 0 {
+        home.remove(spare)?;
+    }
+    let number = home.generations()?.last().map_or(generation, |last| *last.max(&generation)) + 1;
+    manifest.commit(|manifest| manifest.spare = number)?;
+    let next = Generation { home, number, database_id, options, clock: &clock };
+    next.write(&next.store()?, tree, epoch)?;
+    // The state from before is nobody's spare: it is not removed.
+    manifest.commit(|manifest| {
+        (manifest.generation, manifest.spare, manifest.established) = (number, 0, true);
+        manifest.accepted = manifest.accepted.max(epoch);
+    })?;
+    Ok(RestoreReport { database_id, kept_generation: Some(generation), ..report })
 }
 
 /// A tree, the snapshot that it comes from, and newer ones that could not be used.
@@ -161,10 +208,9 @@ struct Source {
 }
 
 impl Source {
-    fn open(data: &Path, log: Option<&Path>, options: &LogOptions) -> Result<Source> {
-        let home = Directories::open_to_read(data, log)?;
+    fn open(home: &dyn Home, options: &LogOptions) -> Result<Source> {
         let Some(manifest) = ManifestFile::read(&home.root())? else {
-            return Err(Error::invalid(format!("there is no engine in {}", data.display())));
+            return Err(Error::invalid("there is no engine in the directory to restore from"));
         };
         let manifest = manifest.get();
         let snapshots = home.room_to_read(Room::Snapshots, manifest.generation)?;
@@ -172,6 +218,33 @@ impl Source {
         let options = LogOptions { expected_database_id: Some(manifest.database_id), ..options.clone() };
         let (view, _) = options.view_on(&log)?;
         Ok(Source { manifest, snapshots, view })
+    }
+
+    /// The state that is wanted, and how it came about.
+    fn rebuild(
+        &self,
+        what: &RestoreOptions,
+        options: &EngineOptions,
+        clock: &Clock,
+    ) -> Result<(DataTree, RestoreReport)> {
+        let target = self.resolve(what.target)?;
+        let (mut tree, snapshot, skipped) = self.base(target, &options.progress)?;
+        let replayed = replay(&self.view, &mut tree, target)?;
+        let source_zxid = tree.last_zxid();
+        let closed_sessions = if what.sessions { 0 } else { close_sessions(&mut tree, clock.wall_ms())? };
+        let report = RestoreReport {
+            snapshot,
+            skipped,
+            replayed: replayed.txns,
+            replay_failures: replayed.failures,
+            source_zxid,
+            closed_sessions,
+            last_zxid: tree.last_zxid(),
+            digest: tree.digest(),
+            database_id: self.manifest.database_id,
+            kept_generation: None,
+        };
+        Ok((tree, report))
     }
 
     /// The last zxid that may be in the state.
@@ -201,7 +274,7 @@ impl Source {
     }
 
     /// The newest snapshot that is whole, not after the target, and reached by the log.
-    fn base(&self, target: Zxid) -> Result<Base> {
+    fn base(&self, target: Zxid, progress: &Told) -> Result<Base> {
         let entries = self.snapshots.list().map_err(|e| Error::io("list the snapshots' directory", e))?;
         let mut ends: Vec<Zxid> = entries
             .iter()
@@ -214,7 +287,7 @@ impl Source {
         ends.sort_unstable();
         let mut skipped = Vec::new();
         for end in ends.into_iter().rev() {
-            match self.load(end) {
+            match self.load(end, progress) {
                 Ok((tree, info)) => return Ok((tree, Some(info), skipped)),
                 Err(error) if error.kind() == ErrorKind::Corrupt => skipped.push((end, error)),
                 Err(error) => return Err(error),
@@ -228,14 +301,14 @@ impl Source {
         Err(skipped.into_iter().next().map_or(missing, |(_, damage)| damage))
     }
 
-    fn load(&self, end: Zxid) -> Result<(DataTree, SnapshotInfo)> {
+    fn load(&self, end: Zxid, progress: &Told) -> Result<(DataTree, SnapshotInfo)> {
         let name = snapshot_name(end);
         let file = self
             .snapshots
             .open(&name, OpenMode::Read)
             .map_err(|e| Error::io("open a snapshot", e).in_file(&name))?;
         let file = SnapshotFile::open_named(file, end, self.manifest.database_id, Numbering::Zxid)?;
-        load(&file, &mut |_| ())
+        load(&file, &mut |done| progress.loaded(done))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::tree::{CreateRequest, DataTree, ProposeOptions, Proposer, Request, Re
 
 /// Three disks or more: one at the top, and two of each generation.
 #[derive(Debug)]
-struct SimHome {
+pub(super) struct SimHome {
     seed: u64,
     root: SimDisk,
     rooms: Mutex<HashMap<(Room, u64), SimDisk>>,
@@ -29,8 +29,16 @@ struct SimHome {
     next_cut: Mutex<Option<(Room, u64, CrashImage)>>,
 }
 
+/// Where the power is cut.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cut {
+    /// Of the disks in their order: the one at the top, then of each generation the snapshots' and the log's.
+    Disk(usize),
+    Next(Room),
+}
+
 impl SimHome {
-    fn new(seed: u64) -> SimHome {
+    pub(super) fn new(seed: u64) -> SimHome {
         let (rooms, next_cut) = (Mutex::default(), Mutex::default());
         SimHome { seed, root: SimDisk::new(seed), rooms, next_cut }
     }
@@ -39,6 +47,38 @@ impl SimHome {
         let mut rooms: Vec<_> = self.rooms.lock().iter().map(|(room, disk)| (*room, disk.clone())).collect();
         rooms.sort_by_key(|((room, generation), _)| (*generation, *room == Room::Log));
         std::iter::once(self.root.clone()).chain(rooms.into_iter().map(|(_, disk)| disk)).collect()
+    }
+
+    /// The same disks as they are now, for another life.
+    pub(super) fn fork(&self) -> SimHome {
+        let rooms = self.rooms.lock();
+        let rooms = rooms.iter().map(|(room, disk)| (*room, disk.fork(CrashImage::KeepAll))).collect();
+        let root = self.root.fork(CrashImage::KeepAll);
+        SimHome { seed: self.seed, root, rooms: Mutex::new(rooms), next_cut: Mutex::default() }
+    }
+
+    /// Cuts the power after so many more operations: of a disk that is there, or of the next one that is made for a room.
+    pub(super) fn cut_at(&self, where_to: Cut, operations: u64, image: CrashImage) {
+        match where_to {
+            Cut::Disk(at) => {
+                let disk = &self.disks()[at];
+                disk.crash_at(disk.operations() + operations, image);
+            }
+            Cut::Next(room) => *self.next_cut.lock() = Some((room, operations, image)),
+        }
+    }
+
+    /// Cuts the power of them all now.
+    pub(super) fn cut_all(&self, image: CrashImage) {
+        for disk in self.disks() {
+            disk.crash(image);
+        }
+        *self.next_cut.lock() = None;
+    }
+
+    /// The disk of a generation's log or snapshots, which was made before.
+    pub(super) fn disk(&self, room: Room, generation: u64) -> SimDisk {
+        self.rooms.lock()[&(room, generation)].clone()
     }
 
     /// Cuts the power of them all.
@@ -84,6 +124,10 @@ impl Home for SimHome {
         let rooms = self.rooms.lock();
         let disk = rooms.get(&(room, generation)).ok_or_else(|| super::home::missing(room, generation))?;
         Ok(disk.handle())
+    }
+
+    fn room_to_read(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
+        self.existing_room(room, generation)
     }
 
     fn generations(&self) -> Result<Vec<u64>> {
@@ -160,6 +204,8 @@ struct Run {
     random: Random,
     time_ms: i64,
     opens: u64,
+    /// Beside the engine, some txns behind it or of a state that is no more.
+    standby: Option<Standby>,
     /// A snapshot that was sent once, by a leader of another database or by this one, with its end and digest.
     sent: (Vec<u8>, Zxid, u64),
 }
@@ -173,7 +219,7 @@ impl Run {
         let options = options.snapshots_kept(1 + below(&mut random, 2));
         let home = Arc::new(SimHome::new(seed));
         let sent = from_another(seed, &options).expect("nothing fails");
-        Run { home, options, model: Model::new(), random, time_ms: 1, opens: 0, sent }
+        Run { home, options, model: Model::new(), random, time_ms: 1, opens: 0, standby: None, sent }
     }
 
     fn open(&mut self) -> Result<(Engine, OpenReport)> {
@@ -192,7 +238,12 @@ impl Run {
                 let image = image(&mut self.random);
                 disk.crash_at(operation, image);
             }
-            match self.open() {
+            let promoted = self.standby.take().filter(|_| self.random.below(2) == 0);
+            let opened = match promoted {
+                Some(standby) => self.promote(standby),
+                None => self.open(),
+            };
+            match opened {
                 Ok((engine, report)) => {
                     self.model.recovered(&engine, &report);
                     self.live(engine);
@@ -210,6 +261,58 @@ impl Run {
         drop(engine);
     }
 
+    fn promote(&mut self, mut standby: Standby) -> Result<(Engine, OpenReport)> {
+        let accepted = self.model.accepted;
+        if accepted > Epoch::ZERO {
+            let older = standby.promote(Epoch::new(self.random.below(accepted.get())));
+            let error = older.err().expect("an older leader was promoted");
+            assert!(error.kind() == crate::base::ErrorKind::Fenced || error.code() == "io", "{error}");
+        }
+        // What a promotion has begun with may be accepted, and an epoch of an older leader be entered.
+        let epoch = Epoch::new(accepted.get() + 10_000 * self.random.below(2));
+        self.model.accepted = accepted.max(self.model.accepted);
+        let promoted = standby.promote(epoch);
+        match &promoted {
+            Ok((engine, _)) => {
+                assert_eq!((engine.accepted_epoch(), engine.current_epoch()), (epoch, epoch));
+                self.model.accepted = epoch;
+            }
+            // Promised to a newer one by a change that came to no end.
+            Err(error) if error.kind() == crate::base::ErrorKind::Fenced => return self.open(),
+            Err(_) => {}
+        }
+        promoted
+    }
+
+    /// Beside the engine.
+    fn look(&mut self) -> Result<()> {
+        let home: Arc<SimHome> = self.home.clone();
+        let (reading, writing) = (home.clone(), move || -> Result<Arc<dyn Home>> { Ok(home.clone()) });
+        if self.standby.is_none() {
+            self.standby = Some(Standby::open(&self.options, reading, Box::new(writing))?);
+        }
+        let standby = self.standby.as_mut().expect("just made");
+        standby.catch_up()?;
+        let (last, digest) = (standby.last_zxid(), standby.tree().digest());
+        assert_eq!(self.model.digests.get(&last), Some(&digest), "the standby's state at {last} is another");
+        assert!(last >= self.model.acked, "the standby does not see what is durable");
+        Ok(())
+    }
+
+    /// Onto disks of its own, on which nothing fails.
+    fn checkpoint(&mut self, engine: &Engine) -> Result<()> {
+        let double = Arc::new(SimHome::new(self.random.next_u64()));
+        let report = engine.checkpoint_to(double.as_ref())?;
+        assert!(report.last_zxid >= self.model.acked, "what was acknowledged is not in the checkpoint");
+        double.crash(&mut self.random);
+        let (opened, opening) =
+            self.options.open_home(double, Box::new(Unobserved)).expect("nothing fails there");
+        assert_eq!(opening.last_zxid, report.last_zxid);
+        assert_eq!(self.model.digests.get(&opening.last_zxid), Some(&opening.digest));
+        assert!(opened.accepted_epoch() >= self.model.accepted);
+        Ok(())
+    }
+
     fn excuse(error: &crate::base::Error) {
         use crate::base::ErrorKind::{Closed, Io, Poisoned};
         assert!(matches!(error.kind(), Io | Poisoned | Closed), "not the power: {error}");
@@ -221,7 +324,7 @@ impl Run {
             return Run::excuse(&error);
         }
         for _ in 0..40 + self.random.below(60) {
-            let outcome = match self.random.below(24) {
+            let outcome = match self.random.below(26) {
                 // In this thread, where bugs are planted.
                 0 | 1 => take_snapshot(engine.shared()).map(drop),
                 2 => match self.truncate(engine) {
@@ -246,6 +349,8 @@ impl Run {
                     }
                     Err(error) => return Run::excuse(&error),
                 },
+                7 => self.look(),
+                8 => self.checkpoint(&engine),
                 5 => {
                     let mut bytes = Vec::new();
                     let sent = engine.send_snapshot(&mut bytes);

@@ -9,7 +9,7 @@ use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::format::snapshot::SnapshotName;
 use crate::format::{DatabaseId, EngineManifest, Numbering};
 use crate::io::{Disk, EntryKind, OpenMode};
-use crate::log::RecoveryReport;
+use crate::log::{LogOptions, LogView, RecoveryReport};
 use crate::snapshot::{SnapshotFile, SnapshotInfo, load};
 use crate::tree::DataTree;
 
@@ -41,9 +41,9 @@ pub struct EngineView {
 }
 
 /// Where a view looks.
-struct Place<'a> {
-    options: &'a EngineOptions,
-    home: Directories,
+pub(super) struct Place<'a> {
+    pub(super) options: &'a EngineOptions,
+    pub(super) home: &'a dyn Home,
 }
 
 impl EngineOptions {
@@ -53,26 +53,43 @@ impl EngineOptions {
     /// As [`open`](EngineOptions::open), for the same reasons; [`ErrorKind::Io`] with the code `no_log` if there is none.
     pub fn open_read_only(&self, dir: impl AsRef<Path>) -> Result<EngineView> {
         let home = Directories::open_to_read(dir.as_ref(), self.log_dir.as_deref())?;
-        let place = Place { options: self, home };
-        let mut looks = 0;
-        loop {
-            looks += 1;
-            match place.look() {
-                // A live server purges, and removes snapshots.
-                Err(_) if looks < LOOKS_MAX => {}
-                outcome => return outcome,
-            }
+        let place = Place { options: self, home: &home };
+        several_looks(|| place.look()).map(|(view, _)| view)
+    }
+}
+
+/// Looks again if it fails: a live server purges, and removes snapshots.
+pub(super) fn several_looks<T>(mut look: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        match look() {
+            Err(_) if looks < LOOKS_MAX => {}
+            outcome => return outcome,
         }
     }
 }
 
 impl Place<'_> {
-    fn look(&self) -> Result<EngineView> {
+    pub(super) fn manifest(&self) -> Result<EngineManifest> {
         let Some(manifest) = ManifestFile::read(&self.home.root())? else {
             let why = "there is no engine in this directory".into();
             return Err(Error::new(ErrorKind::Io, "no_log", why));
         };
-        let EngineManifest { database_id, generation, accepted, .. } = manifest.get();
+        Ok(manifest.get())
+    }
+
+    /// The log of the generation in use.
+    pub(super) fn log(&self, manifest: &EngineManifest) -> Result<(LogView, RecoveryReport)> {
+        let options =
+            LogOptions { expected_database_id: Some(manifest.database_id), ..self.options.log.clone() };
+        options.view_on(&self.home.room_to_read(Room::Log, manifest.generation)?)
+    }
+
+    /// The whole state, and the log whose end it is.
+    pub(super) fn look(&self) -> Result<(EngineView, LogView)> {
+        let manifest = self.manifest()?;
+        let EngineManifest { database_id, generation, accepted, .. } = manifest;
         let snapshots = self.home.room_to_read(Room::Snapshots, generation)?;
         let files = snapshot_files(&snapshots, database_id)?;
         let mut began = None;
@@ -89,13 +106,20 @@ impl Place<'_> {
         let began_with = began.as_ref().map(DataTree::last_zxid);
         // Without a whole snapshot the log begins with an empty tree; each refusal is listed.
         let mut tree = began.unwrap_or_default();
-        let (view, log) = self.options.log.view_on(&self.home.room_to_read(Room::Log, generation)?)?;
+        let (view, log) = self.log(&manifest)?;
+        // A truncation removes snapshots before it changes the log: one that is there still belongs to this log.
+        let info =
+            listed.iter().find_map(|(_, info)| info.as_ref().ok().filter(|i| Some(i.end) == began_with));
+        if info.is_some_and(|info| !is_there(&snapshots, database_id, info)) {
+            let why = "the engine has removed the snapshot that was read; look again".into();
+            return Err(Error::new(ErrorKind::Busy, "busy", why));
+        }
         let replayed = replay(&view, &mut tree, Zxid::MAX)?.txns;
         if view.last_zxid() < tree.last_zxid() {
             let why = format!("the log ends at {}, before the snapshot's end", view.last_zxid());
             return Err(Error::corrupt("log_behind_snapshot", why));
         }
-        Ok(EngineView {
+        let seen = EngineView {
             tree,
             database_id,
             generation,
@@ -105,8 +129,16 @@ impl Place<'_> {
             began_with,
             replayed,
             log,
-        })
+        };
+        Ok((seen, view))
     }
+}
+
+/// Whether the snapshot is the same one still.
+fn is_there(disk: &Arc<dyn Disk>, id: DatabaseId, info: &SnapshotInfo) -> bool {
+    disk.open(&info.file, OpenMode::Read).is_ok_and(|file| {
+        SnapshotFile::open_named(file, info.end, id, Numbering::Zxid).is_ok_and(|file| file.info == *info)
+    })
 }
 
 /// The snapshots in a directory, newest first.

@@ -9,10 +9,8 @@ mod tests;
 mod writer;
 
 pub(crate) use file::SnapshotFile;
-pub use file::SnapshotInfo;
-#[cfg(test)]
-pub(crate) use load::LoadProgress;
-pub(crate) use load::load;
+pub use file::{DamagedRange, SnapshotInfo};
+pub(crate) use load::{LoadProgress, load};
 pub(crate) use store::SnapshotStore;
 #[cfg(test)]
 pub(crate) use store::StoreReport;
