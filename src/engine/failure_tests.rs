@@ -87,7 +87,7 @@ fn a_panicking_callback_of_a_ticket_fails_the_log_and_leaves_nobody_waiting() {
     second.on_durable(move |_| other.store(true, Ordering::Relaxed));
     until("the failure", || matches!(log.health(), Health::Failed(_)));
     until("the other's word", || told.load(Ordering::Relaxed));
-    let refused = log.append(&record(3)).map(|ticket| ticket.wait());
+    let refused = log.append(&record(3)).map(crate::log::AppendTicket::wait);
     assert!(!matches!(refused, Ok(Ok(_))), "health is failed, and an append succeeds");
     drop(log);
     let (log, _) = LogOptions::new().segment_bytes(256 << 10).open(dir.path()).unwrap();
@@ -186,6 +186,44 @@ fn a_directory_in_the_manifests_place_is_named() {
     std::fs::create_dir(dir.path().join("engine.manifest.tmp")).unwrap();
     let error = options().open(dir.path()).unwrap_err();
     assert_eq!(error.code(), "not_a_file", "{error}");
+}
+
+#[test]
+fn a_snapshot_is_paced_beside_writers_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let slow = options().snapshot_bytes_beside_writers(Some(1 << 20));
+    assert!(options().snapshot_bytes_beside_writers(Some(1 << 19)).open(dir.path()).is_err());
+    let (engine, _) = slow.open(dir.path()).unwrap();
+    let acl = [Acl::open()];
+    for n in 0..3000 {
+        let path = format!("/{n}");
+        let create = Request::Create(CreateRequest::new(&path, &[7; 300], &acl));
+        drop(engine.submit(&create, &Caller::default()).unwrap());
+    }
+    make(&engine, "/last").unwrap();
+    let took = |task: SnapshotTask| {
+        let (clock, begin) = (Clock::real(), Clock::real().nanos());
+        let bytes = task.join().unwrap().file_bytes;
+        (bytes, Duration::from_nanos(clock.nanos() - begin))
+    };
+    let stop = AtomicBool::new(false);
+    let (bytes, beside) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut n = 0;
+            while !stop.load(Ordering::Relaxed) {
+                make(&engine, &format!("/beside-{n}")).unwrap();
+                n += 1;
+            }
+        });
+        until("a writer", || engine.applied_zxid() > Zxid::new(3010));
+        let outcome = took(engine.snapshot().unwrap());
+        stop.store(true, Ordering::Relaxed);
+        outcome
+    });
+    // All blocks but the first and the last have to wait.
+    assert!(bytes > 1 << 20 && beside > Duration::from_millis(500), "{bytes} bytes in {beside:?}");
+    let (_, alone) = took(engine.snapshot().unwrap());
+    assert!(alone < beside, "{alone:?}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod manifest_file;
 mod open;
 mod options;
 mod order;
+mod pace;
 mod pipeline;
 mod progress;
 mod recent;

@@ -31,9 +31,12 @@ pub struct Progress {
     pub total: Option<u64>,
 }
 
+/// Tells how far something has come.
+type Tell = dyn Fn(&Progress) + Send + Sync;
+
 /// Whom to tell, if anyone.
 #[derive(Clone, Default)]
-pub(super) struct Told(Option<Arc<dyn Fn(&Progress) + Send + Sync>>);
+pub(super) struct Told(Option<Arc<Tell>>);
 
 impl Told {
     pub(super) fn new(tell: impl Fn(&Progress) + Send + Sync + 'static) -> Told {

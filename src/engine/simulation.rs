@@ -265,7 +265,7 @@ impl Run {
         let accepted = self.model.accepted;
         if accepted > Epoch::ZERO {
             let older = standby.promote(Epoch::new(self.random.below(accepted.get())));
-            let error = older.err().expect("an older leader was promoted");
+            let error = older.expect_err("an older leader was promoted");
             assert!(error.kind() == crate::base::ErrorKind::Fenced || error.code() == "io", "{error}");
         }
         // What a promotion has begun with may be accepted, and an epoch of an older leader be entered.

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use super::options::EngineOptions;
+use super::pace::Pace;
 use super::progress::{Activity, Progress};
 use super::shared::EngineShared;
 use crate::base::{Error, ErrorKind, Result, Zxid};
@@ -94,14 +96,18 @@ fn write_snapshot(shared: &EngineShared, start: Zxid, sessions: Vec<(i64, i32)>)
 }
 
 fn pace(shared: &EngineShared, writer: &mut SnapshotWriter) {
-    let Some(bytes_per_second) = shared.options.snapshot_bytes_per_second else { return };
-    let (clock, requests) = (shared.clock.clone(), shared.requests.clone());
-    let start = clock.nanos();
-    let mut written = 0_u64;
+    let (clock, requests, pipeline) =
+        (shared.clock.clone(), shared.requests.clone(), shared.pipeline.clone());
+    let EngineOptions { snapshot_bytes_per_second: bound, snapshot_bytes_beside_writers: beside, .. } =
+        shared.options;
+    let mut pace = Pace::new(bound, beside, clock.nanos());
+    let mut logged = pipeline.last_logged();
     writer.pace(move |bytes| {
-        written += bytes;
-        let due = start + written.saturating_mul(1_000_000_000) / bytes_per_second;
-        requests.pause(Duration::from_nanos(due.saturating_sub(clock.nanos())));
+        let last = std::mem::replace(&mut logged, pipeline.last_logged());
+        let wait_ns = pace.wait_ns(bytes, clock.nanos(), logged > last);
+        if wait_ns > 0 {
+            requests.pause(Duration::from_nanos(wait_ns));
+        }
     });
 }
 

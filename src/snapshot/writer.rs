@@ -16,7 +16,7 @@ use crate::tree::{Owner, SharedTree, Walk, WalkedNode};
 pub(super) const BLOCK_BYTES: usize = 256 * 1024;
 /// The file is synced each time that so many bytes were written: one sync of all of it at the end keeps the device from
 /// the log for as long as it takes (decision 7 has what was measured).
-const SYNCED_AT_ONCE: u64 = 4 << 20;
+const SYNCED_AT_ONCE: u64 = 2 << 20;
 /// Places of the store between two looks at how full the block is.
 const STRIDE: u32 = 32;
 
