@@ -234,7 +234,7 @@ impl Log {
 
     /// The newest durable epoch.
     pub fn epoch(&self) -> Epoch {
-        self.shared.inner().core.epoch()
+        self.shared.epoch()
     }
 
     /// The last record that was ordered: it may not be durable yet.

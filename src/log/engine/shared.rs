@@ -1,12 +1,12 @@
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, RwLock};
 
 use super::lead::{Begin, Lane};
-use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
+use crate::base::{Clock, Epoch, Error, ErrorKind, HotCondition, HotGuard, HotLock, Random, Result, Zxid};
 use crate::io::{Lock, WaitWord};
 use crate::log::commit::{Admission, GroupCommit, Incoming};
 use crate::log::directory::LogDirectory;
@@ -33,12 +33,14 @@ impl fmt::Debug for OnDurable {
 /// Lock order: `rare`, then the manifest's, then `inner`, then `segments`, then `pins`.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(super) inner: Mutex<Inner>,
+    pub(super) inner: HotLock<Inner>,
     /// For those who wait for room, for a segment, or for everything to be written.
-    pub(super) room: Condvar,
+    pub(super) room: HotCondition,
     /// For the preparer.
-    pub(super) prepare: Condvar,
+    pub(super) prepare: HotCondition,
     pub(super) durable: Watermark,
+    /// The newest durable epoch, for everyone to see without the lock.
+    pub(super) epoch: AtomicU64,
     pub(super) failed: OnceLock<Error>,
     pub(super) waiting: WaitingRoom,
     /// Where the keeper sleeps.
@@ -129,10 +131,11 @@ impl Shared {
             last_activity_ns: clock.nanos(),
         };
         Ok(Arc::new(Shared {
-            inner: Mutex::new(inner),
-            room: Condvar::new(),
-            prepare: Condvar::new(),
+            inner: HotLock::new(inner),
+            room: HotCondition::new(),
+            prepare: HotCondition::new(),
             durable: Watermark::new(opened.position.last_zxid),
+            epoch: AtomicU64::new(opened.position.epoch.get()),
             failed: OnceLock::new(),
             waiting: WaitingRoom::new(),
             keeper: WaitWord::default(),
@@ -153,13 +156,18 @@ impl Shared {
         }))
     }
 
-    pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
+    pub(crate) fn inner(&self) -> HotGuard<'_, Inner> {
         self.inner.lock()
     }
 
     /// The highest record that is durable. Never falls.
     pub(crate) fn durable(&self) -> Zxid {
         self.durable.get()
+    }
+
+    /// The newest durable epoch. Never falls.
+    pub(crate) fn epoch(&self) -> Epoch {
+        Epoch::new(self.epoch.load(Ordering::Acquire))
     }
 
     /// The failure that everyone gets to see, once there was one.

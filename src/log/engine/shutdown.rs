@@ -144,7 +144,7 @@ impl Shared {
     /// Changes the epoch: between two groups, durable before the first append of it.
     pub(crate) fn advance_epoch(&self, epoch: Epoch) -> Result<()> {
         let _one_by_one = self.rare.lock();
-        let now = self.inner.lock().core.epoch();
+        let now = self.epoch();
         if epoch == now {
             return Ok(());
         }
@@ -163,6 +163,7 @@ impl Shared {
         match committed {
             Ok(_) => {
                 self.inner.lock().core.reopen(epoch);
+                self.epoch.store(epoch.get(), Ordering::Release);
                 Ok(())
             }
             Err(error) => {
