@@ -24,10 +24,11 @@ pub struct CheckpointReport {
 }
 
 impl Engine {
-    /// Makes a double of the engine in the empty directory `dir`, which must exist: a state of one moment, which opens as
-    /// an engine of its own. On the same file system it takes next to no time and room: sealed segments of the log and
-    /// snapshots are linked; the segments that are in use or were cut are copied, up to what is durable. On another one
-    /// all is copied. Its log stands in `dir` too, wherever the engine's is. Writers go on meanwhile; a snapshot that is being written is waited for.
+    /// Makes a double of the engine in the empty directory `dir`, which must exist: a state of one moment, which opens
+    /// as an engine of its own. On the same file system it takes next to no time and room: sealed segments of the log
+    /// and snapshots are linked; the segments that are in use or were cut are copied, up to what is durable. On another
+    /// one all is copied. Its log stands in `dir` too, wherever the engine's is. Writers go on meanwhile; a snapshot
+    /// that is being written is waited for.
     ///
     /// The manifest comes last: a directory without one is no checkpoint, and what is in it may be removed.
     ///

@@ -128,6 +128,7 @@ fn a_checkpoint_is_taken_beside_writers() {
     let (engine, _) = options().open(dir.path()).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stopped = Stop(&stop);
         for thread in 0..4 {
             let (engine, stop) = (&engine, &stop);
             scope.spawn(move || {
@@ -152,8 +153,56 @@ fn a_checkpoint_is_taken_beside_writers() {
                 engine.snapshot().unwrap().join().unwrap();
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
+}
+
+/// Ends the writers, also when the test fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_checkpoint_that_was_cut_short_is_no_engine() {
+    use std::sync::Arc;
+
+    use super::home::Room;
+    use super::pipeline::Unobserved;
+    use super::sim_home::{Cut, SimHome};
+    use crate::sim::CrashImage;
+
+    let home = Arc::new(SimHome::new(1));
+    let options = EngineOptions::new().log(LogOptions::new().segment_bytes(16 << 10)).snap_count(0);
+    let (engine, _) = options.open_home(home, Box::new(Unobserved)).unwrap();
+    make(&engine, "/a");
+    engine.snapshot().unwrap().join().unwrap();
+    (0..40).for_each(|n| assert!(make(&engine, &format!("/{n}")) > Zxid::ZERO));
+    let mut points = 0;
+    for cut in [Cut::Disk(0), Cut::Next(Room::Log), Cut::Next(Room::Snapshots)] {
+        for operations in 1.. {
+            let double = Arc::new(SimHome::new(2));
+            let image = if operations % 2 == 0 { CrashImage::KeepAll } else { CrashImage::DropUnsynced };
+            double.cut_at(cut, operations, image);
+            let made = engine.checkpoint_to(double.as_ref());
+            double.cut_all(image);
+            let opened = options.open_home(double, Box::new(Unobserved));
+            points += 1;
+            match (made, opened) {
+                (Ok(report), Ok((_, opening))) => {
+                    assert_eq!(opening.last_zxid, report.last_zxid);
+                    break;
+                }
+                // All was done but the last sync.
+                (Err(_), Ok((opened, _))) => assert_eq!(opened.tree().digest(), engine.tree().digest()),
+                (Err(_), Err(error)) => assert_eq!(error.code(), "engine_manifest_missing", "{error}"),
+                (Ok(_), Err(error)) => panic!("{cut:?} {operations}: {error}"),
+            }
+        }
+    }
+    assert!(points > 15, "{points}");
 }
 
 /// The nodes of an empty tree.

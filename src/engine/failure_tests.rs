@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::home::Room;
 use super::pipeline::Unobserved;
-use super::simulation::SimHome;
+use super::sim_home::SimHome;
 use super::*;
 use crate::base::{Clock, ErrorKind, Result, Zxid};
 use crate::format::Acl;

@@ -164,8 +164,8 @@ impl Engine {
         }
     }
 
-    /// Logs a txn that another server has made: a follower. It must follow the last one. `leader` is the epoch of the
-    /// leader that sent it.
+    /// Logs a txn that another server has made: a follower. It must follow the last one, or be the first of a later
+    /// epoch. `leader` is the epoch of the leader that sent it.
     ///
     /// # Errors
     /// [`ErrorKind::Fenced`] if a newer leader was accepted, [`ErrorKind::OutOfOrder`] if it does not follow, and as
@@ -203,7 +203,8 @@ impl Engine {
     }
 
     /// The tree as it is, to read, and as it stays until the guard is dropped. Keep it for a few reads only: nothing is
-    /// applied meanwhile, so do not wait for a ticket, take it again, or call [`apply`](Engine::apply) while you hold it.
+    /// applied meanwhile, so do not wait for a ticket, take it again, or call [`apply`](Engine::apply) while you hold
+    /// it.
     pub fn tree(&self) -> RwLockReadGuard<'_, DataTree> {
         self.shared.pipeline.tree.read()
     }
@@ -288,14 +289,14 @@ impl Engine {
         self.shared.requests.ask()
     }
 
-    /// Why the last snapshot that was tried has failed; none if it did not. One that a trigger wanted has nobody else to
-    /// tell. The log goes on growing until one succeeds.
+    /// Why the last snapshot that was tried has failed; none if it did not. One that a trigger wanted has nobody else
+    /// to tell. The log goes on growing until one succeeds.
     pub fn snapshot_failure(&self) -> Option<Error> {
         self.shared.requests.failure()
     }
 
-    /// Why the last removal of what is no longer needed, old snapshots and log, has failed; none if it did not. It is tried
-    /// again behind the next snapshot.
+    /// Why the last removal of what is no longer needed, old snapshots and log, has failed; none if it did not. It is
+    /// tried again behind the next snapshot.
     pub fn clean_up_failure(&self) -> Option<Error> {
         self.shared.requests.clean_up_failure()
     }
@@ -353,8 +354,8 @@ impl Engine {
 
     /// Whether the disk is well. After a failed write the engine can only be read, until it is opened anew.
     ///
-    /// The same if the observer has panicked: nobody knows whom it has told. Txns that were logged before are applied and
-    /// answered.
+    /// The same if the observer has panicked: nobody knows whom it has told. Txns that were logged before are applied
+    /// and answered.
     pub fn health(&self) -> Health {
         match self.shared.pipeline.failure() {
             Some(error) => Health::Failed(Error::poisoned_by(error)),

@@ -36,19 +36,20 @@ pub struct LearnReport {
 const TXNS_AHEAD: usize = 1024;
 
 impl Engine {
-    /// Carries out a [`SyncPlan`] of the leader of epoch `leader`, as the peer that it was made for: removes what is not
-    /// the leader's history, takes a snapshot or the txns of a diff, and takes part in the epoch. When it returns, all
-    /// that it names is durable here, and applied, also with [`Commit::ByServer`]: a plan has only what was committed.
+    /// Carries out a [`SyncPlan`] of the leader of epoch `leader`, as the peer that it was made for: removes what is
+    /// not the leader's history, takes a snapshot or the txns of a diff, and takes part in the epoch. When it returns,
+    /// all that it names is durable here, and applied, also with [`Commit::ByServer`]: a plan has only what was
+    /// committed.
     ///
-    /// The epoch is promised first, and entered last, as the leader's history is there whole only then. Each step is whole
-    /// or not there at all: after a power cut or an error the state is a part of the old history that the leader has too,
-    /// or of the leader's. Open the engine, ask the leader for a new plan, and carry that out.
+    /// The epoch is promised first, and entered last, as the leader's history is there whole only then. Each step is
+    /// whole or not there at all: after a power cut or an error the state is a part of the old history that the leader
+    /// has too, or of the leader's. Open the engine, ask the leader for a new plan, and carry that out.
     ///
     /// # Errors
     /// After each the engine is closed.
     /// - [`ErrorKind::Fenced`]: a newer leader was accepted. Nothing was changed.
-    /// - [`ErrorKind::NotInLog`]: what is to be kept is not here, or cannot be rebuilt; nothing was removed. Ask the leader
-    ///   for a snapshot.
+    /// - [`ErrorKind::NotInLog`]: what is to be kept is not here, or cannot be rebuilt; nothing was removed. Ask the
+    ///   leader for a snapshot.
     /// - [`ErrorKind::OutOfOrder`]: the plan is not for this state, or its txns are not those that it says.
     /// - What the source says, and as [`append`](Engine::append), [`truncate`](Engine::truncate) and
     ///   [`install`](Engine::install).

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::home::Room;
 use super::pipeline::Unobserved;
-use super::simulation::{Cut, SimHome};
+use super::sim_home::{Cut, SimHome};
 use super::*;
 use crate::base::{Epoch, ErrorKind, Result, Zxid};
 use crate::format::{Acl, TxnBuf};
@@ -14,7 +14,8 @@ use crate::log::LogOptions;
 use crate::sim::CrashImage;
 use crate::tree::{CreateRequest, Request};
 
-const LEADER: Epoch = Epoch::new(3);
+/// Later than all txns: only entering it makes it the current one.
+const LEADER: Epoch = Epoch::new(4);
 
 /// The digest behind each txn.
 type History = BTreeMap<Zxid, u64>;
@@ -158,6 +159,7 @@ fn ls_06_a_learner_is_crash_safe_at_each_operation_of_each_plan() {
     grow(&leader, 3, 8, "a", &mut new);
     leader.snapshot().unwrap().join().unwrap();
     grow(&leader, 3, 4, "b", &mut new);
+    leader.enter_epoch(LEADER).unwrap();
     for case in cases() {
         let last = *case.old.last_key_value().unwrap().0;
         let plan = leader.sync_plan(last).decision.plan;
@@ -230,11 +232,26 @@ fn ls_04_a_learner_refuses_what_is_not_its_plan() {
         sent.txns.remove(missing).unwrap();
         assert_eq!(refused(fresh(), 1, plan, &mut sent), ErrorKind::OutOfOrder, "{missing}");
     }
+    // Nor the first one of an epoch.
+    let newer = Arc::new(SimHome::new(8));
+    let (newer, _) = open(&newer, Commit::WhenDurable).unwrap();
+    grow(&newer, 1, 15, "a", &mut history());
+    grow(&newer, 2, 3, "b", &mut history());
+    let diff = newer.sync_plan(last).decision.plan;
+    assert!(matches!(diff, SyncPlan::Diff { .. }), "{diff:?}");
+    let mut sent = send(&newer, diff);
+    sent.txns.pop_front().unwrap();
+    assert_eq!(refused(fresh(), 2, diff, &mut sent), ErrorKind::OutOfOrder);
     let (after, through) = (Zxid::from_parts(1, 3), Zxid::from_parts(1, 20));
     let other = SyncPlan::Diff { after, through };
     assert_eq!(refused(fresh(), 1, other, &mut send(&leader, other)), ErrorKind::OutOfOrder);
-    let longer = SyncPlan::Diff { after: last, through: Zxid::from_parts(1, 18) };
-    assert_eq!(refused(fresh(), 1, longer, &mut send(&leader, plan)), ErrorKind::OutOfOrder);
+    // Nothing behind the plan's end is taken.
+    let end = Zxid::from_parts(1, 18);
+    let longer = SyncPlan::Diff { after: last, through: end };
+    let home = Arc::new(case.learner.fork());
+    let (engine, _) = open(&home, Commit::WhenDurable).unwrap();
+    assert_eq!(refused(engine, 1, longer, &mut send(&leader, plan)), ErrorKind::OutOfOrder);
+    assert!(open(&home, Commit::WhenDurable).unwrap().1.last_zxid <= end);
     // Beyond the log, across an epoch, before its begin, and where nothing of it stands: nothing is removed.
     for to in [Zxid::from_parts(1, 99), Zxid::from_parts(2, 1), Zxid::new(7), Zxid::from_parts(1, 0)] {
         for plan in [SyncPlan::Truncate { to }, SyncPlan::TruncateDiff { to, through }] {

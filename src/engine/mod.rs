@@ -43,6 +43,8 @@ mod learn_tests;
 #[cfg(test)]
 mod restore_tests;
 #[cfg(test)]
+mod sim_home;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod standby_tests;

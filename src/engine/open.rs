@@ -84,9 +84,8 @@ pub(super) fn open_at(
         ..options.log.clone()
     };
     let warm = warm.filter(|warm| warm.generation == generation);
-    let went_on = warm.as_ref().map(|warm| warm.tree.last_zxid());
     let (restored, went_on) = match go_on(warm, &log_disk, &log_options, &options.progress)? {
-        Some(restored) => (restored, went_on),
+        Some((restored, last)) => (restored, Some(last)),
         None => (restore(&store, &log_disk, &log_options, &clock, &options.progress)?, None),
     };
     let Restored { tree, log, snapshot, skipped, replay, report, load_ns } = restored;
@@ -196,12 +195,12 @@ fn go_on(
     disk: &Arc<dyn Disk>,
     options: &LogOptions,
     progress: &Told,
-) -> Result<Option<Restored>> {
+) -> Result<Option<(Restored, Zxid)>> {
     let Some(Warm { tree, segment, .. }) = warm else { return Ok(None) };
     let last = tree.last_zxid();
     match replay(tree, None, disk, options, progress) {
         // Another txn of the same number would stand elsewhere.
-        Ok(restored) => Ok(Some(restored).filter(|restored| restored.log.segment_of(last) == segment)),
+        Ok(restored) => Ok((restored.log.segment_of(last) == segment).then_some((restored, last))),
         Err(error) if matches!(error.code(), "snapshot_gap" | "log_behind_snapshot") => Ok(None),
         Err(error) => Err(error),
     }

@@ -119,8 +119,9 @@ impl EngineOptions {
         self
     }
 
-    /// The same, but only as long as txns are logged (1 MiB at least; default 64 MiB; none: no bound). A snapshot beside
-    /// writers costs them the less, the longer it takes; one that is written while nothing else is done need not wait.
+    /// The same, but only as long as txns are logged (1 MiB at least; default 64 MiB; none: no bound). A snapshot
+    /// beside writers costs them the less, the longer it takes; one that is written while nothing else is done need not
+    /// wait.
     #[must_use]
     pub fn snapshot_bytes_beside_writers(mut self, bytes: Option<u64>) -> EngineOptions {
         self.snapshot_bytes_beside_writers = bytes;

@@ -87,7 +87,8 @@ impl Order {
         let follows = if zxid.epoch() == self.last.epoch() {
             self.last.next_in_epoch().is_ok_and(|next| next == zxid)
         } else {
-            zxid > self.last && zxid.counter() > 0
+            // An epoch's txns begin with 1: what comes later shows that some are missing.
+            zxid > self.last && zxid.counter() == 1
         };
         if !follows {
             let why = format!("{zxid} does not follow {}", self.last);

@@ -14,8 +14,8 @@ impl Pace {
         Pace { bound, beside_writers, ended_ns: now_ns }
     }
 
-    /// How long to wait after so many bytes were written. The time that they took counts; what was slower than it had to be is
-    /// not made up for by a burst.
+    /// How long to wait after so many bytes were written. The time that they took counts; what was slower than it had
+    /// to be is not made up for by a burst.
     pub(super) fn wait_ns(&mut self, bytes: u64, now_ns: u64, are_writers_busy: bool) -> u64 {
         let beside_writers = self.beside_writers.filter(|_| are_writers_busy);
         let rate = [self.bound, beside_writers].into_iter().flatten().min();

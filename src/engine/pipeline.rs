@@ -78,8 +78,8 @@ impl Observer for Unobserved {
     fn changed(&mut self, _: Change<'_>) {}
 }
 
-/// An observer that is not known by its type, and that is not asked again once it has panicked: the panic is not that of
-/// the thread that applies.
+/// An observer that is not known by its type, and that is not asked again once it has panicked: the panic is not that
+/// of the thread that applies.
 struct Told<'a> {
     observer: &'a mut (dyn Observer + Send),
     failure: &'a OnceLock<Error>,

@@ -105,7 +105,8 @@ pub struct RestoreReport {
 ///
 /// # Errors
 /// `dest` has no manifest then, so that it is no engine yet: remove what is in it.
-/// - [`ErrorKind::NotInLog`]: the target is after the last txn, or the source has no snapshot and log any more to rebuild it.
+/// - [`ErrorKind::NotInLog`]: the target is after the last txn, or the source has no snapshot and log any more to
+///   rebuild it.
 /// - [`ErrorKind::Corrupt`]: the log is damaged before the target, or the only snapshots that would do.
 /// - [`ErrorKind::Invalid`]: there is no engine in `source`, or something is in `dest`.
 /// - As [`EngineOptions::open`], of either directory.
@@ -141,8 +142,8 @@ pub fn restore(
     Ok(RestoreReport { database_id, ..report })
 }
 
-/// Makes an earlier state of the engine in `dir`, which nobody has open, its state: what came after the target is no part
-/// of it any more. The database stays the same one, and so do its promises to leaders.
+/// Makes an earlier state of the engine in `dir`, which nobody has open, its state: what came after the target is no
+/// part of it any more. The database stays the same one, and so do its promises to leaders.
 ///
 /// The state from before is kept, log and snapshots, in directories that the report tells the number of; remove them by
 /// hand. The new state is written beside it, with the room that this takes, and taken into use by one change of

@@ -152,7 +152,7 @@ fn a_restore_in_place_is_one_state_or_the_other_whenever_the_power_is_cut() {
 
     use super::home::{Home, Room};
     use super::pipeline::Unobserved;
-    use super::simulation::{Cut, SimHome};
+    use super::sim_home::{Cut, SimHome};
     use crate::sim::CrashImage;
 
     let options =

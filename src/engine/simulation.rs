@@ -5,89 +5,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
-use parking_lot::Mutex;
-
 use super::home::{Home, Room};
 use super::pipeline::Unobserved;
+use super::sim_home::{Cut, SimHome};
 use super::take::take_snapshot;
 use super::*;
 use crate::base::{Epoch, Random, Result, Zxid};
 use crate::format::Acl;
-use crate::io::Disk;
 use crate::log::LogOptions;
-use crate::sim::{CrashImage, SimDisk};
+use crate::sim::CrashImage;
 use crate::tree::{CreateRequest, DataTree, ProposeOptions, Proposer, Request, RequestContext};
-
-/// Three disks or more: one at the top, and two of each generation.
-#[derive(Debug)]
-pub(super) struct SimHome {
-    seed: u64,
-    root: SimDisk,
-    rooms: Mutex<HashMap<(Room, u64), SimDisk>>,
-    /// After how many operations the power is cut of the next disk that is made, and what is left then.
-    next_cut: Mutex<Option<(Room, u64, CrashImage)>>,
-}
-
-/// Where the power is cut.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Cut {
-    /// Of the disks in their order: the one at the top, then of each generation the snapshots' and the log's.
-    Disk(usize),
-    Next(Room),
-}
-
-impl SimHome {
-    pub(super) fn new(seed: u64) -> SimHome {
-        let (rooms, next_cut) = (Mutex::default(), Mutex::default());
-        SimHome { seed, root: SimDisk::new(seed), rooms, next_cut }
-    }
-
-    fn disks(&self) -> Vec<SimDisk> {
-        let mut rooms: Vec<_> = self.rooms.lock().iter().map(|(room, disk)| (*room, disk.clone())).collect();
-        rooms.sort_by_key(|((room, generation), _)| (*generation, *room == Room::Log));
-        std::iter::once(self.root.clone()).chain(rooms.into_iter().map(|(_, disk)| disk)).collect()
-    }
-
-    /// The same disks as they are now, for another life.
-    pub(super) fn fork(&self) -> SimHome {
-        let rooms = self.rooms.lock();
-        let rooms = rooms.iter().map(|(room, disk)| (*room, disk.fork(CrashImage::KeepAll))).collect();
-        let root = self.root.fork(CrashImage::KeepAll);
-        SimHome { seed: self.seed, root, rooms: Mutex::new(rooms), next_cut: Mutex::default() }
-    }
-
-    /// Cuts the power after so many more operations: of a disk that is there, or of the next one that is made for a room.
-    pub(super) fn cut_at(&self, where_to: Cut, operations: u64, image: CrashImage) {
-        match where_to {
-            Cut::Disk(at) => {
-                let disk = &self.disks()[at];
-                disk.crash_at(disk.operations() + operations, image);
-            }
-            Cut::Next(room) => *self.next_cut.lock() = Some((room, operations, image)),
-        }
-    }
-
-    /// Cuts the power of them all now.
-    pub(super) fn cut_all(&self, image: CrashImage) {
-        for disk in self.disks() {
-            disk.crash(image);
-        }
-        *self.next_cut.lock() = None;
-    }
-
-    /// The disk of a generation's log or snapshots, which was made before.
-    pub(super) fn disk(&self, room: Room, generation: u64) -> SimDisk {
-        self.rooms.lock()[&(room, generation)].clone()
-    }
-
-    /// Cuts the power of them all.
-    fn crash(&self, random: &mut Random) {
-        for disk in self.disks() {
-            disk.crash(image(random));
-        }
-    }
-}
 
 fn below(random: &mut Random, bound: usize) -> usize {
     usize::try_from(random.below(bound as u64)).expect("below a size")
@@ -101,45 +28,10 @@ fn image(random: &mut Random) -> CrashImage {
     }
 }
 
-impl Home for SimHome {
-    fn root(&self) -> Arc<dyn Disk> {
-        self.root.handle()
-    }
-
-    fn room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
-        let seed = self.seed ^ generation << 8 ^ u64::from(room == Room::Log) << 4;
-        let mut rooms = self.rooms.lock();
-        let make = || {
-            let disk = SimDisk::new(seed);
-            let mut cut = self.next_cut.lock();
-            if let Some((_, operation, image)) = cut.take_if(|(where_to, ..)| *where_to == room) {
-                disk.crash_at(operation, image);
-            }
-            disk
-        };
-        Ok(rooms.entry((room, generation)).or_insert_with(make).handle())
-    }
-
-    fn existing_room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
-        let rooms = self.rooms.lock();
-        let disk = rooms.get(&(room, generation)).ok_or_else(|| super::home::missing(room, generation))?;
-        Ok(disk.handle())
-    }
-
-    fn room_to_read(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
-        self.existing_room(room, generation)
-    }
-
-    fn generations(&self) -> Result<Vec<u64>> {
-        let mut found: Vec<u64> = self.rooms.lock().keys().map(|(_, generation)| *generation).collect();
-        found.sort_unstable();
-        found.dedup();
-        Ok(found)
-    }
-
-    fn remove(&self, generation: u64) -> Result<()> {
-        self.rooms.lock().retain(|(_, other), _| *other != generation);
-        Ok(())
+/// Cuts the power of them all, each with an image of its own.
+fn crash(home: &SimHome, random: &mut Random) {
+    for disk in home.disks() {
+        disk.crash(image(random));
     }
 }
 
@@ -251,7 +143,7 @@ impl Run {
                 Err(error) => Run::excuse(&error),
             }
             let Run { home, random, .. } = self;
-            home.crash(random);
+            crash(home, random);
         }
         let (engine, report) = self.open().expect("the power is back");
         self.model.recovered(&engine, &report);
@@ -304,7 +196,7 @@ impl Run {
         let double = Arc::new(SimHome::new(self.random.next_u64()));
         let report = engine.checkpoint_to(double.as_ref())?;
         assert!(report.last_zxid >= self.model.acked, "what was acknowledged is not in the checkpoint");
-        double.crash(&mut self.random);
+        crash(&double, &mut self.random);
         let (opened, opening) =
             self.options.open_home(double, Box::new(Unobserved)).expect("nothing fails there");
         assert_eq!(opening.last_zxid, report.last_zxid);
@@ -417,12 +309,11 @@ impl Run {
         }
         if self.random.below(3) == 0 {
             let room = if self.random.below(2) == 0 { Room::Log } else { Room::Snapshots };
-            let cut = (room, 1 + self.random.below(25), image(&mut self.random));
-            *self.home.next_cut.lock() = Some(cut);
+            self.home.cut_at(Cut::Next(room), 1 + self.random.below(25), image(&mut self.random));
         }
         self.model.installing = Some((end, digest));
         let installed = engine.install(Epoch::new(u64::from(u32::MAX)), &mut bytes.as_slice());
-        *self.home.next_cut.lock() = None;
+        self.home.cut_no_next();
         match installed {
             Ok((engine, opened)) => {
                 assert!(!is_damaged, "damage was installed");

@@ -38,9 +38,9 @@ impl VerifyReport {
 }
 
 impl Engine {
-    /// Reads everything that the engine would come back from, and tells exactly what of it is damaged: the log up to what
-    /// is durable, all snapshots, the manifest. Writers and snapshots go on meanwhile; what is purged or removed by them
-    /// is not missed. Snapshots that are well count as verified from now on.
+    /// Reads everything that the engine would come back from, and tells exactly what of it is damaged: the log up to
+    /// what is durable, all snapshots, the manifest. Writers and snapshots go on meanwhile; what is purged or removed
+    /// by them is not missed. Snapshots that are well count as verified from now on.
     ///
     /// It reads as fast as the disk gives. The state in memory is not compared: [`EngineOptions::open_read_only`] tells
     /// the digest of what stands on disk.

@@ -50,7 +50,8 @@ impl EngineOptions {
     /// Looks at the engine in `dir` as it stands, without opening it.
     ///
     /// # Errors
-    /// As [`open`](EngineOptions::open), for the same reasons; [`ErrorKind::Io`] with the code `no_log` if there is none.
+    /// As [`open`](EngineOptions::open), for the same reasons; [`ErrorKind::Io`] with the code `no_log` if there is
+    /// none.
     pub fn open_read_only(&self, dir: impl AsRef<Path>) -> Result<EngineView> {
         let home = Directories::open_to_read(dir.as_ref(), self.log_dir.as_deref())?;
         let place = Place { options: self, home: &home };

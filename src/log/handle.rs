@@ -12,9 +12,8 @@ use crate::log::options::LogOptions;
 use crate::log::read::{Damage, LogReader, Record, Replay, not_in_log, verify};
 use crate::log::recover::{Opened, RecoveryReport, create, judge, open_recovered, survey, survey_replaying};
 use crate::log::retain::{
-    Execution, LogCopy, LogPin, Pin, PurgeReport, Retention, TruncateReport, checkpoint, purge, truncate_on,
+    Execution, LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate_on,
 };
-use crate::log::segments::Segment;
 use crate::log::stats::{Health, LogStats};
 use crate::log::ticket::AppendTicket;
 
@@ -252,18 +251,6 @@ impl Log {
         self.shared.segments.read().first().map_or(Zxid::ZERO, |s| s.floor_zxid)
     }
 
-    /// The number of the segment that holds a durable record; none if it is not there. A number is given once: as long as
-    /// the record is in the same segment, it is the same record.
-    pub(crate) fn segment_of(&self, zxid: Zxid) -> Option<u64> {
-        let durable = self.durable_zxid();
-        let segments = self.shared.segments.read();
-        let holds = |segment: &&Segment| {
-            let last = segment.ended.as_ref().map_or(durable, |ended| ended.last_zxid.min(durable));
-            segment.floor_zxid < zxid && zxid <= last
-        };
-        segments.iter().find(holds).map(|segment| segment.header.seq)
-    }
-
     /// Blocks until everything that was ordered before this call is durable.
     ///
     /// # Errors
@@ -366,11 +353,6 @@ impl Log {
     /// error: the report lists it.
     pub fn purge(&self, through: Zxid, retention: &Retention) -> Result<PurgeReport> {
         purge(&self.shared, through, retention)
-    }
-
-    /// Makes the log's double in an empty directory: it ends with what is durable now. Durable when this returns.
-    pub(crate) fn checkpoint(&self, to: &Arc<dyn Disk>) -> Result<LogCopy> {
-        checkpoint(&self.shared, to)
     }
 
     /// Cuts off everything after `to` and opens the log anew. If `to` is no record of the log, it ends with

@@ -77,8 +77,8 @@ impl WaitingRoom {
         self.place(batch).word.wake_all();
     }
 
-    /// Tells the listeners of all groups before `end_batch` that share the place of `batch`. Whether all of them took it:
-    /// false if one has panicked, which is not the fault of whoever tells.
+    /// Tells the listeners of all groups before `end_batch` that share the place of `batch`. Whether all of them took
+    /// it: false if one has panicked, which is not the fault of whoever tells.
     #[must_use = "a callback that panicks is told of"]
     pub(crate) fn tell(&self, batch: u64, end_batch: u64, result: &Result<()>) -> bool {
         let place = self.place(batch);

@@ -296,6 +296,7 @@ impl GroupCommit {
         self.durable
     }
 
+    #[cfg(test)]
     pub(crate) fn epoch(&self) -> Epoch {
         self.epoch
     }

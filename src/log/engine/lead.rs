@@ -168,8 +168,8 @@ impl Shared {
         }
     }
 
-    /// Tells those who wait what has become durable. False if a callback of theirs has panicked: this thread goes on, and
-    /// so do the others who wait.
+    /// Tells those who wait what has become durable. False if a callback of theirs has panicked: this thread goes on,
+    /// and so do the others who wait.
     fn tell(&self, progress: Progress) -> bool {
         let durable = progress.durable_zxid;
         let call = self.on_durable.get();

@@ -4,6 +4,7 @@ use super::Pin;
 use crate::base::{Error, Result, Zxid};
 use crate::format::{Cut, Manifest, segment_name};
 use crate::io::{Disk, Duplicated, copy, duplicate};
+use crate::log::Log;
 use crate::log::directory::write_manifest;
 use crate::log::engine::Shared;
 
@@ -27,35 +28,37 @@ struct Plan {
     _pin: Pin,
 }
 
-/// Makes the log's double in the empty directory `to`: it ends with what is durable now. Sealed segments are linked. One
-/// that was cut or is in use is written again or shortened by somebody, so it is copied; and the copy ends by a cut, as
-/// after a truncation, so that what was under way behind its end does not count.
-pub(crate) fn checkpoint(shared: &Arc<Shared>, to: &Arc<dyn Disk>) -> Result<LogCopy> {
-    let plan = plan(shared)?;
-    let from = shared.directory.disk().as_ref();
-    let mut made = LogCopy { last_zxid: plan.last_zxid, ..LogCopy::default() };
-    let copied = |made: &mut LogCopy, bytes| {
-        made.copied += 1;
-        made.copied_bytes += bytes;
-    };
-    for seq in &plan.sealed {
-        let name = segment_name(*seq);
-        let how =
-            duplicate(from, &name, to.as_ref()).map_err(|e| Error::io("link a segment", e).in_file(&name))?;
-        match how {
-            Duplicated::Linked => made.linked += 1,
-            Duplicated::Copied(bytes) => copied(&mut made, bytes),
+impl Log {
+    /// Makes the log's double in the empty directory `to`: it ends with what is durable now. Sealed segments are
+    /// linked. One that was cut or is in use is written again or shortened by somebody, so it is copied; and the
+    /// copy ends by a cut, as after a truncation, so that what was under way behind its end does not count.
+    pub(crate) fn checkpoint(&self, to: &Arc<dyn Disk>) -> Result<LogCopy> {
+        let plan = plan(&self.shared)?;
+        let from = self.shared.directory.disk().as_ref();
+        let mut made = LogCopy { last_zxid: plan.last_zxid, ..LogCopy::default() };
+        let copied = |made: &mut LogCopy, bytes| {
+            made.copied += 1;
+            made.copied_bytes += bytes;
+        };
+        for seq in &plan.sealed {
+            let name = segment_name(*seq);
+            let how = duplicate(from, &name, to.as_ref())
+                .map_err(|e| Error::io("link a segment", e).in_file(&name))?;
+            match how {
+                Duplicated::Linked => made.linked += 1,
+                Duplicated::Copied(bytes) => copied(&mut made, bytes),
+            }
         }
+        for (seq, bytes) in &plan.open {
+            let name = segment_name(*seq);
+            let bytes = copy(from, &name, to.as_ref(), *bytes)
+                .map_err(|e| Error::io("copy a segment", e).in_file(&name))?;
+            copied(&mut made, bytes);
+        }
+        // Syncs the names of the segments, too.
+        write_manifest(to, &plan.manifest)?;
+        Ok(made)
     }
-    for (seq, bytes) in &plan.open {
-        let name = segment_name(*seq);
-        let bytes = copy(from, &name, to.as_ref(), *bytes)
-            .map_err(|e| Error::io("copy a segment", e).in_file(&name))?;
-        copied(&mut made, bytes);
-    }
-    // Syncs the names of the segments, too.
-    write_manifest(to, &plan.manifest)?;
-    Ok(made)
 }
 
 fn plan(shared: &Arc<Shared>) -> Result<Plan> {

@@ -11,7 +11,6 @@ mod salvage;
 mod salvage_report;
 mod truncate;
 
-pub(crate) use checkpoint::{LogCopy, checkpoint};
 pub use pin::LogPin;
 pub(crate) use pin::{Pin, Pins};
 pub use purge::PurgeReport;
