@@ -45,6 +45,11 @@
 //! | read a tree | [`DataTree::get`], [`NodeRef`], [`DataTree::descendants`], [`SharedTree`] |
 //! | be told of changes | [`Observer`], [`WatchTable`], [`SetWatches`] |
 //! | copy a tree while it changes | [`DataTree::walk`], [`TreeLoader`] |
+//! | have log, tree and snapshots as one | [`EngineOptions`], [`Engine::submit`], [`Engine::append`], [`Engine::apply`] |
+//! | bring a peer up to date | [`Engine::sync_plan`], [`Engine::learn`], [`Engine::send_snapshot`], [`Engine::install`] |
+//! | take the place of a server | [`EngineOptions::open_standby`], [`Standby::promote`] |
+//! | back up and restore | [`Engine::checkpoint`], [`restore`], [`restore_in_place`] |
+//! | watch over an engine | [`Engine::stats`], [`Engine::health`], [`Engine::verify`], [`EngineOptions::on_progress`] |
 //! | test a server on power cuts | the module `sim` (feature `sim`) |
 //!
 //! # Features
