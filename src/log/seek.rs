@@ -27,8 +27,8 @@ impl Log {
         Ok((before, None))
     }
 
-    /// The number of the segment that holds a durable record; none if it is not there. A number is given once: as
-    /// long as the record is in the same segment, it is the same record.
+    /// The salt of the segment that holds a durable record; none if it is not there. No two segments have the same:
+    /// as long as the record is in the same segment, it is the same record.
     pub(crate) fn segment_of(&self, zxid: Zxid) -> Option<u64> {
         let durable = self.durable_zxid();
         let segments = self.shared.segments.read();
@@ -36,7 +36,7 @@ impl Log {
             let last = segment.ended.as_ref().map_or(durable, |ended| ended.last_zxid.min(durable));
             segment.floor_zxid < zxid && zxid <= last
         };
-        segments.iter().find(holds).map(|segment| segment.header.seq)
+        segments.iter().find(holds).map(|segment| segment.header.salt)
     }
 
     /// About how many bytes of log stand behind `zxid`, to the unit of the index.
