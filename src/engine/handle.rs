@@ -238,7 +238,7 @@ impl Engine {
 
     /// The newest epoch that was accepted.
     pub fn accepted_epoch(&self) -> Epoch {
-        self.shared.manifest.get().accepted
+        self.shared.manifest.accepted()
     }
 
     /// The epoch of the leader whose history this is.

@@ -1,8 +1,9 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::base::{Error, Result};
+use crate::base::{Epoch, Error, Result};
 use crate::format::{
     ENGINE_MANIFEST_BYTES_MAX, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest,
 };
@@ -13,6 +14,8 @@ use crate::io::{Disk, OpenMode};
 pub(crate) struct ManifestFile {
     disk: Arc<dyn Disk>,
     held: Mutex<EngineManifest>,
+    /// The accepted epoch of `held`, for everyone to see without the lock.
+    accepted: AtomicU64,
 }
 
 impl ManifestFile {
@@ -31,13 +34,23 @@ impl ManifestFile {
         let mut bytes = vec![0; ENGINE_MANIFEST_BYTES_MAX + 1];
         let read = file.read_at(0, &mut bytes).map_err(wrap)?;
         let manifest = EngineManifest::decode(&bytes[..read]).map_err(|e| e.in_file(ENGINE_MANIFEST_NAME))?;
-        Ok(Some(ManifestFile { disk: disk.clone(), held: Mutex::new(manifest) }))
+        Ok(Some(ManifestFile::holding(disk, manifest)))
     }
 
     /// Writes the first one.
     pub(crate) fn create(disk: &Arc<dyn Disk>, manifest: EngineManifest) -> Result<ManifestFile> {
         write(disk.as_ref(), &manifest)?;
-        Ok(ManifestFile { disk: disk.clone(), held: Mutex::new(manifest) })
+        Ok(ManifestFile::holding(disk, manifest))
+    }
+
+    fn holding(disk: &Arc<dyn Disk>, manifest: EngineManifest) -> ManifestFile {
+        let accepted = AtomicU64::new(manifest.accepted.get());
+        ManifestFile { disk: disk.clone(), held: Mutex::new(manifest), accepted }
+    }
+
+    /// The newest epoch that was accepted, durably.
+    pub(crate) fn accepted(&self) -> Epoch {
+        Epoch::new(self.accepted.load(Ordering::Acquire))
     }
 
     pub(crate) fn get(&self) -> EngineManifest {
@@ -53,6 +66,7 @@ impl ManifestFile {
         next.version += 1;
         write(self.disk.as_ref(), &next)?;
         *held = next;
+        self.accepted.store(next.accepted.get(), Ordering::Release);
         Ok(next)
     }
 }

@@ -39,7 +39,7 @@ impl EngineShared {
 
     /// Refuses what comes in the name of a leader that was replaced.
     pub(super) fn check_leader(&self, leader: Epoch) -> Result<()> {
-        let accepted = self.manifest.get().accepted;
+        let accepted = self.manifest.accepted();
         if leader < accepted && !crate::planted("no_leader_check") {
             let why = format!("the leader of epoch {leader} was replaced: epoch {accepted} was accepted");
             return Err(Error::new(ErrorKind::Fenced, "fenced", why));

@@ -160,3 +160,63 @@ fn refuse_without_manifest(disk: &Arc<dyn Disk>, seq: u64) -> Result<()> {
     Err(Error::corrupt("manifest_missing", "there are segments but no manifest that says what they are")
         .in_file(&name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Epoch, Zxid};
+    use crate::sim::SimDisk;
+    use crate::{Log, LogOptions, Record, WriteMode};
+
+    fn append(log: &Log, counters: std::ops::RangeInclusive<u32>) {
+        for counter in counters {
+            let record = Record::new(Zxid::from_parts(1, counter), 5, b"payload");
+            log.append(&record).expect("append").wait().expect("durable");
+        }
+    }
+
+    /// What of a survey tells of the log's records.
+    fn seen(survey: &Survey) -> Vec<(u64, StopKind, Option<Zxid>, u64)> {
+        let used = survey.segments.iter().filter(|(_, scan)| scan.has_groups());
+        used.map(|(seq, scan)| (*seq, scan.stop.kind, scan.last_zxid, scan.records)).collect()
+    }
+
+    /// Looks at a log that grows from `before` records by `more` under the look: the listing and the segments of
+    /// `early` are as they were before, the others as they were after. Returns what the look has come to, and what a
+    /// look at rest sees.
+    fn caught_up(before: u32, more: u32, is_early: impl Fn(u64) -> bool) -> (Survey, Survey) {
+        let options = LogOptions::new().segment_bytes(16 * 1024).block_bytes(512).idle_mark(None);
+        let disk = SimDisk::new(5);
+        let (log, _) = options.write_mode(WriteMode::BufferedThenSync).open_sim(&disk).expect("open");
+        log.advance_epoch(Epoch::new(1)).expect("an epoch");
+        append(&log, 1..=before);
+        let handle = disk.handle();
+        let mut torn = survey(&handle).expect("a look");
+        append(&log, before + 1..=before + more);
+        let now = survey(&handle).expect("a look at rest");
+        let manifest = now.manifest.clone().expect("it has one");
+        for (seq, scan) in torn.segments.iter_mut().filter(|(seq, _)| !is_early(**seq)) {
+            *scan = scan_one(handle.as_ref(), &manifest, *seq).expect("a segment");
+        }
+        catch_up(handle.as_ref(), &manifest, &mut torn).expect("catch up");
+        (torn, now)
+    }
+
+    #[test]
+    fn lk_01_a_look_at_a_log_that_moves_on_catches_up() {
+        // Segments of this size take 31 records. Every place in one, and up to three segments further.
+        for before in 1..=32 {
+            for more in [1, 30, 31, 32, 64, 96] {
+                let last = u64::from(1 + (before - 1) / 31);
+                for early in [0, last] {
+                    let (torn, now) = caught_up(before, more, |seq| seq == early);
+                    let has_moved = seen(&now).len() as u64 > last;
+                    // The last segment, read too early, is all there is: that is a look at an earlier time.
+                    if early == 0 || has_moved && torn.segments.contains_key(&(last + 1)) {
+                        assert_eq!(seen(&torn), seen(&now), "{before} and {more}, {early} read early");
+                    }
+                }
+            }
+        }
+    }
+}
