@@ -45,6 +45,11 @@
 //! | read a tree | [`DataTree::get`], [`NodeRef`], [`DataTree::descendants`], [`SharedTree`] |
 //! | be told of changes | [`Observer`], [`WatchTable`], [`SetWatches`] |
 //! | copy a tree while it changes | [`DataTree::walk`], [`TreeLoader`] |
+//! | have log, tree and snapshots as one | [`EngineOptions`], [`Engine::submit`], [`Engine::append`], [`Engine::apply`] |
+//! | bring a peer up to date | [`Engine::sync_plan`], [`Engine::learn`], [`Engine::send_snapshot`], [`Engine::install`] |
+//! | take the place of a server | [`EngineOptions::open_standby`], [`Standby::promote`] |
+//! | back up and restore | [`Engine::checkpoint`], [`restore`], [`restore_in_place`] |
+//! | watch over an engine | [`Engine::stats`], [`Engine::health`], [`Engine::verify`], [`EngineOptions::on_progress`] |
 //! | test a server on power cuts | the module `sim` (feature `sim`) |
 //!
 //! # Features
@@ -62,11 +67,13 @@ mod tree;
 
 #[cfg(feature = "planted-bugs")]
 pub use base::planted::plant;
-pub use base::{Code, Epoch, Error, ErrorKind, Place, Result, Zxid, limits};
+pub use base::{Code, Epoch, Error, ErrorKind, Histogram, Place, Result, Zxid, limits};
 pub use engine::{
-    Answer, Applied, Caller, ChangeFeed, Commit, Engine, EngineOptions, EngineView, OpenReport,
-    RestoreOptions, RestoreProgress, RestoreReport, RestoreTarget, SessionTracker, SnapshotTask, SyncAnswer,
-    SyncDecision, SyncInput, SyncLog, SyncPlan, SyncReason, Ticket, TruncationPlan, plan_truncation, restore,
+    Activity, Answer, Applied, Caller, CaughtUp, ChangeFeed, CheckpointReport, Commit, Engine, EngineOptions,
+    EngineStats, EngineView, LearnReport, OpenReport, Progress, RestoreOptions, RestoreReport, RestoreTarget,
+    SessionTracker, SnapshotTask, Standby, SyncAnswer, SyncDecision, SyncInput, SyncLog, SyncPlan,
+    SyncReason, SyncSource, Ticket, TruncationPlan, VerifiedSnapshot, VerifyReport, plan_truncation, restore,
+    restore_in_place,
 };
 pub use format::{
     Acl, AclBuf, AclEntry, AclList, Create, CreateKind, DatabaseId, Numbering, Ops, Paths, Perms,
@@ -83,7 +90,7 @@ pub use log::{
     Retention, SalvageOptions, SalvageReport, TailState, TruncateReport, ViewReader, repair_record, salvage,
     truncate_dir,
 };
-pub use snapshot::SnapshotInfo;
+pub use snapshot::{DamagedRange, SnapshotInfo};
 pub use tree::{
     Change, CreateMode, CreateRequest, Data, DataTree, Identity, Loaded, NodeRef, Observer, Outcome, Owner,
     Proposal, ProposeOptions, Proposer, QuotaLimits, QuotaState, Request, RequestContext, SetWatches,

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::home::{Home, Room};
 use super::options::EngineOptions;
+use super::progress::{Activity, Progress};
 use crate::base::{Clock, Epoch, Random, Result};
 use crate::format::{DatabaseId, Numbering};
 use crate::log::LogOptions;
@@ -32,6 +33,9 @@ impl Generation<'_> {
     /// it is durable when this returns.
     pub(super) fn write(&self, store: &SnapshotStore, tree: DataTree, epoch: Epoch) -> Result<()> {
         let (end, digest, sessions) = (tree.last_zxid(), tree.digest(), tree.sessions());
+        let (activity, total) = (Activity::WriteSnapshot, Some(tree.len()));
+        let told = Progress { activity, done_bytes: 0, total_bytes: None, done: 0, total };
+        self.options.progress.tell(&told);
         let mut writer = store.begin(end, self.clock.wall_ms())?;
         let (tree, mut walk) = (SharedTree::new(tree), Walk::new());
         while writer.walk(&tree, &mut walk, PLACES_AT_ONCE)? {}

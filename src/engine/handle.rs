@@ -6,13 +6,14 @@ use parking_lot::{MutexGuard, RwLockReadGuard};
 
 use super::feed::ChangeFeed;
 use super::home::Home;
-use super::open::open_at;
+use super::open::{Given, open_at};
 use super::options::EngineOptions;
 use super::order::{Caller, Order};
 use super::pipeline::{Applied, Commit, Pipeline, Unobserved};
 use super::report::OpenReport;
 use super::shared::EngineShared;
 use super::snapshotter::{SnapshotTask, Snapshotter};
+use super::stats::EngineStats;
 use super::ticket::Ticket;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::format::Txn;
@@ -98,7 +99,7 @@ impl EngineOptions {
         observer: Box<dyn Observer + Send>,
     ) -> Result<(Engine, OpenReport)> {
         self.check()?;
-        let (shared, report) = open_at(home, self, observer)?;
+        let (shared, report) = open_at(home, self, observer, Given::default())?;
         Ok((Engine::start(shared)?, report))
     }
 }
@@ -108,7 +109,7 @@ impl Engine {
         &self.shared
     }
 
-    fn start(shared: EngineShared) -> Result<Engine> {
+    pub(super) fn start(shared: EngineShared) -> Result<Engine> {
         let shared = Arc::new(shared);
         let ending = EndOfPipeline(shared.pipeline.clone());
         Ok(Engine { snapshotter: Snapshotter::start(&shared)?, ending, shared })
@@ -136,6 +137,8 @@ impl Engine {
     pub fn submit_at(&self, request: &Request<'_>, caller: &Caller<'_>, time_ms: i64) -> Result<Ticket> {
         let shared = &*self.shared;
         let (log, pipeline) = (&shared.log, &shared.pipeline);
+        pipeline.counters.requested();
+        shared.check_observer()?;
         let mut order = shared.order.lock();
         // What was promised to a newer leader holds for who was the leader before, too.
         shared.check_leader(log.epoch())?;
@@ -161,8 +164,8 @@ impl Engine {
         }
     }
 
-    /// Logs a txn that another server has made: a follower. It must follow the last one. `leader` is the epoch of the
-    /// leader that sent it.
+    /// Logs a txn that another server has made: a follower. It must follow the last one, or be the first of a later
+    /// epoch. `leader` is the epoch of the leader that sent it.
     ///
     /// # Errors
     /// [`ErrorKind::Fenced`] if a newer leader was accepted, [`ErrorKind::OutOfOrder`] if it does not follow, and as
@@ -173,6 +176,7 @@ impl Engine {
             let why = format!("{} is of a later epoch than its leader's, {leader}", txn.zxid);
             return Err(Error::invalid(why));
         }
+        shared.check_observer()?;
         let mut order = shared.order.lock();
         // Under the lock: a leader that is replaced meanwhile comes too late.
         shared.check_leader(leader)?;
@@ -199,7 +203,8 @@ impl Engine {
     }
 
     /// The tree as it is, to read, and as it stays until the guard is dropped. Keep it for a few reads only: nothing is
-    /// applied meanwhile, so do not wait for a ticket, take it again, or call [`apply`](Engine::apply) while you hold it.
+    /// applied meanwhile, so do not wait for a ticket, take it again, or call [`apply`](Engine::apply) while you hold
+    /// it.
     pub fn tree(&self) -> RwLockReadGuard<'_, DataTree> {
         self.shared.pipeline.tree.read()
     }
@@ -284,10 +289,16 @@ impl Engine {
         self.shared.requests.ask()
     }
 
-    /// Why the last snapshot that was tried has failed; none if it did not. One that a trigger wanted has nobody else to
-    /// tell. The log goes on growing until one succeeds.
+    /// Why the last snapshot that was tried has failed; none if it did not. One that a trigger wanted has nobody else
+    /// to tell. The log goes on growing until one succeeds.
     pub fn snapshot_failure(&self) -> Option<Error> {
         self.shared.requests.failure()
+    }
+
+    /// Why the last removal of what is no longer needed, old snapshots and log, has failed; none if it did not. It is
+    /// tried again behind the next snapshot.
+    pub fn clean_up_failure(&self) -> Option<Error> {
+        self.shared.requests.clean_up_failure()
     }
 
     /// The zxids of the snapshots, newest first.
@@ -342,8 +353,24 @@ impl Engine {
     }
 
     /// Whether the disk is well. After a failed write the engine can only be read, until it is opened anew.
+    ///
+    /// The same if the observer has panicked: nobody knows whom it has told. Txns that were logged before are applied
+    /// and answered.
     pub fn health(&self) -> Health {
-        self.shared.log.health()
+        match self.shared.pipeline.failure() {
+            Some(error) => Health::Failed(Error::poisoned_by(error)),
+            None => self.shared.log.health(),
+        }
+    }
+
+    /// What the engine has done since it was opened.
+    pub fn stats(&self) -> EngineStats {
+        let shared = &*self.shared;
+        EngineStats {
+            waiting_txns: self.waiting_txns() as u64,
+            recent_txns: shared.pipeline.recent.lock().len() as u64,
+            ..shared.pipeline.counters.stats(shared.log.stats())
+        }
     }
 
     /// What the log has done since it was opened.

@@ -27,6 +27,20 @@ pub(crate) trait Home: Send + Sync + fmt::Debug {
     /// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) if it is not there.
     fn existing_room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>>;
 
+    /// The same, to be read only; none if it is not there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io).
+    fn room_if_there(&self, room: Room, generation: u64) -> Result<Option<Arc<dyn Disk>>>;
+
+    /// The same of one that must be there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io), [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) if it is not there.
+    fn room_to_read(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
+        self.room_if_there(room, generation)?.ok_or_else(|| missing(room, generation))
+    }
+
     /// The generations of which there is something.
     fn generations(&self) -> Result<Vec<u64>>;
 
@@ -87,16 +101,6 @@ impl Directories {
         Ok(Directories { data: data.to_owned(), log, backend: BackendChoice::Threads, root })
     }
 
-    /// The directory of a generation's log or snapshots, to be read only; none if it is not there.
-    pub(crate) fn room_if_there(&self, room: Room, generation: u64) -> Result<Option<Arc<dyn Disk>>> {
-        let path = self.path(room, generation);
-        match open_dir_to_read(&path) {
-            Ok(disk) => Ok(Some(disk)),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(failed("open a directory", e, &path)),
-        }
-    }
-
     fn path(&self, room: Room, generation: u64) -> PathBuf {
         let parent = if room == Room::Log { &self.log } else { &self.data };
         parent.join(room.name(generation))
@@ -127,6 +131,15 @@ impl Home for Directories {
         match open_dir(&path, self.backend) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(missing(room, generation)),
             opened => opened.map_err(|e| failed("open a directory", e, &path)),
+        }
+    }
+
+    fn room_if_there(&self, room: Room, generation: u64) -> Result<Option<Arc<dyn Disk>>> {
+        let path = self.path(room, generation);
+        match open_dir_to_read(&path) {
+            Ok(disk) => Ok(Some(disk)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(failed("open a directory", e, &path)),
         }
     }
 

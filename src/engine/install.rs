@@ -70,7 +70,7 @@ impl Engine {
             let what = format!("a snapshot up to {end} is none of the leader of epoch {leader}");
             return Err(Error::invalid(what));
         }
-        let (tree, _) = load(&received.file, &mut |_| ())?;
+        let (tree, _) = load(&received.file, &mut |done| options.progress.loaded(done))?;
         drop(received);
         let commit = || {
             manifest.commit(|manifest| {

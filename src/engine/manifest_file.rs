@@ -25,6 +25,9 @@ impl ManifestFile {
         let file = match disk.open(ENGINE_MANIFEST_NAME, OpenMode::Read) {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
+                return Err(not_a_file(ENGINE_MANIFEST_NAME));
+            }
             Err(e) => return Err(wrap(e)),
         };
         // One byte more than may be: a longer file does not end where its checksum is.
@@ -68,9 +71,17 @@ impl ManifestFile {
     }
 }
 
+fn not_a_file(name: &str) -> Error {
+    Error::corrupt("not_a_file", "the engine's manifest belongs here, and this is no regular file")
+        .in_file(name)
+}
+
 fn write(disk: &dyn Disk, manifest: &EngineManifest) -> Result<()> {
     let wrap = |e| Error::io("write the engine's manifest", e).in_file(ENGINE_MANIFEST_TEMP_NAME);
     match disk.remove(ENGINE_MANIFEST_TEMP_NAME) {
+        Err(e) if e.kind() == std::io::ErrorKind::IsADirectory => {
+            return Err(not_a_file(ENGINE_MANIFEST_TEMP_NAME));
+        }
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(wrap(e)),
         _ => {}
     }

@@ -1,16 +1,20 @@
 //! The engine: log, tree and snapshots joined, as a server embeds them.
 
 mod answer;
+mod checkpoint;
 mod feed;
 mod generation;
 mod handle;
 mod home;
 mod install;
+mod learn;
 mod manifest_file;
 mod open;
 mod options;
 mod order;
+mod pace;
 mod pipeline;
+mod progress;
 mod recent;
 mod report;
 mod restore;
@@ -18,38 +22,57 @@ mod session_tracker;
 mod shared;
 mod slot;
 mod snapshotter;
+mod standby;
+mod stats;
 mod sync;
 mod sync_plan;
 mod take;
 mod ticket;
 mod trigger;
 mod truncation;
+mod verify;
 mod view;
 
 #[cfg(test)]
+mod checkpoint_tests;
+#[cfg(test)]
+mod failure_tests;
+#[cfg(test)]
 mod install_tests;
+#[cfg(test)]
+mod learn_tests;
 #[cfg(test)]
 mod restore_tests;
 #[cfg(test)]
+mod sim_home;
+#[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod standby_tests;
 #[cfg(test)]
 mod tests;
 
 pub use answer::Answer;
+pub use checkpoint::CheckpointReport;
 pub use feed::ChangeFeed;
 pub use handle::Engine;
 pub(crate) use home::{Directories, Home, Room};
+pub use learn::{LearnReport, SyncSource};
 pub(crate) use manifest_file::ManifestFile;
 pub use options::EngineOptions;
 pub use order::Caller;
 pub use pipeline::{Applied, Commit};
+pub use progress::{Activity, Progress};
 pub use report::OpenReport;
 pub(crate) use restore::replay;
-pub use restore::{RestoreOptions, RestoreProgress, RestoreReport, RestoreTarget, restore};
+pub use restore::{RestoreOptions, RestoreReport, RestoreTarget, restore, restore_in_place};
 pub use session_tracker::SessionTracker;
 pub use snapshotter::SnapshotTask;
+pub use standby::{CaughtUp, Standby};
+pub use stats::EngineStats;
 pub use sync::SyncAnswer;
 pub use sync_plan::{SyncDecision, SyncInput, SyncLog, SyncPlan, SyncReason};
 pub use ticket::Ticket;
 pub use truncation::{TruncationPlan, plan_truncation};
+pub use verify::{VerifiedSnapshot, VerifyReport};
 pub use view::EngineView;

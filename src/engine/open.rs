@@ -7,9 +7,11 @@ use super::manifest_file::ManifestFile;
 use super::options::EngineOptions;
 use super::order::Order;
 use super::pipeline::Pipeline;
+use super::progress::Told;
 use super::recent::Recent;
 use super::report::OpenReport;
 use super::shared::EngineShared;
+use super::stats::Counters;
 use super::trigger::SnapshotTrigger;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Txn, TxnBody};
@@ -33,8 +35,25 @@ struct Restored {
 #[derive(Default)]
 pub(crate) struct Replayed {
     pub(crate) txns: u64,
+    bytes: u64,
+    told_bytes: u64,
     pub(crate) failures: u64,
     pub(super) error: Option<Error>,
+}
+
+/// What there is already when an engine is opened.
+#[derive(Default)]
+pub(super) struct Given {
+    pub(super) lock: Option<Box<dyn Lock>>,
+    pub(super) warm: Option<Warm>,
+}
+
+/// A tree that followed the log before it was opened here.
+pub(super) struct Warm {
+    pub(super) tree: DataTree,
+    pub(super) generation: u64,
+    /// Where the log holds the last txn of it; none if nothing after the snapshot's end.
+    pub(super) segment: Option<u64>,
 }
 
 /// Opens the engine of a home; all but its thread.
@@ -42,12 +61,14 @@ pub(super) fn open_at(
     home: Arc<dyn Home>,
     options: &EngineOptions,
     observer: Box<dyn Observer + Send>,
+    given: Given,
 ) -> Result<(EngineShared, OpenReport)> {
     let clock = Clock::real();
     let begin = clock.nanos();
     let mut random = Random::from_system();
     let root = home.root();
-    let lock = take_lock(root.as_ref())?;
+    let Given { lock, warm } = given;
+    let lock = lock.map_or_else(|| take_lock(root.as_ref()), Ok)?;
     let (manifest, created) = open_manifest(home.as_ref(), &root, options, &mut random)?;
     let EngineManifest { database_id, generation, established, .. } = manifest.get();
     let place = |room| {
@@ -62,13 +83,18 @@ pub(super) fn open_at(
         must_exist: established,
         ..options.log.clone()
     };
-    let restored = restore(&store, &log_disk, &log_options, &clock)?;
+    let warm = warm.filter(|warm| warm.generation == generation);
+    let (restored, went_on) = match go_on(warm, &log_disk, &log_options, &options.progress)? {
+        Some((restored, last)) => (restored, Some(last)),
+        None => (restore(&store, &log_disk, &log_options, &clock, &options.progress)?, None),
+    };
     let Restored { tree, log, snapshot, skipped, replay, report, load_ns } = restored;
     settle(home.as_ref(), &manifest, log.epoch())?;
     let last_zxid = tree.last_zxid();
     let open_report = OpenReport {
         created,
         snapshot,
+        went_on,
         skipped,
         replayed: replay.txns,
         replay_failures: replay.failures,
@@ -81,7 +107,8 @@ pub(super) fn open_at(
         total_ns: clock.nanos() - begin,
     };
     let recent = Recent::new(options.recent_txns, options.recent_bytes);
-    let pipeline = Arc::new(Pipeline::new(SharedTree::new(tree), options.commit, observer, recent));
+    let counters = Counters::new(clock.clone());
+    let pipeline = Arc::new(Pipeline::new(SharedTree::new(tree), options.commit, observer, recent, counters));
     pipeline.follow(&log);
     let trigger = SnapshotTrigger::new(options.snap_count, options.snap_log_bytes, &mut random);
     let order = Order::new(Proposer::new(options.propose.clone()), last_zxid, trigger, random);
@@ -168,6 +195,24 @@ fn open_manifest(
     Ok((ManifestFile::create(root, first)?, true))
 }
 
+/// The state of a tree that followed the log, and the log behind it; none if it has to be rebuilt: its last txns were
+/// purged meanwhile, or cut off.
+fn go_on(
+    warm: Option<Warm>,
+    disk: &Arc<dyn Disk>,
+    options: &LogOptions,
+    progress: &Told,
+) -> Result<Option<(Restored, Zxid)>> {
+    let Some(Warm { tree, segment, .. }) = warm else { return Ok(None) };
+    let last = tree.last_zxid();
+    match replay(tree, None, disk, options, progress) {
+        // Another txn of the same number would stand elsewhere.
+        Ok(restored) => Ok((restored.log.segment_of(last) == segment).then_some((restored, last))),
+        Err(error) if matches!(error.code(), "snapshot_gap" | "log_behind_snapshot") => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The newest snapshot that is whole and that the log reaches, and the log behind it. Each attempt begins with
 /// nothing.
 fn restore(
@@ -175,11 +220,12 @@ fn restore(
     disk: &Arc<dyn Disk>,
     options: &LogOptions,
     clock: &Clock,
+    progress: &Told,
 ) -> Result<Restored> {
     let mut skipped = Vec::new();
     for end in store.snapshots() {
         let begin = clock.nanos();
-        let loaded = store.open_file(end).and_then(|file| load(&file, &mut |_| ()));
+        let loaded = store.open_file(end).and_then(|file| load(&file, &mut |done| progress.loaded(done)));
         let (tree, info) = match loaded {
             Ok(loaded) => loaded,
             // Another snapshot, or the log, may do. Whatever the system fails at, it may fail at there.
@@ -190,14 +236,14 @@ fn restore(
             Err(error) => return Err(error),
         };
         let load_ns = clock.nanos() - begin;
-        return replay(tree, Some(info), disk, options).map(|restored| Restored {
+        return replay(tree, Some(info), disk, options, progress).map(|restored| Restored {
             skipped,
             load_ns,
             ..restored
         });
     }
     let newest = skipped.first().cloned();
-    let restored = replay(DataTree::new(), None, disk, options).map_err(|error| match newest {
+    let restored = replay(DataTree::new(), None, disk, options, progress).map_err(|error| match newest {
         // The log alone does not do: then it is the snapshots that are the matter.
         Some((_, damage)) if error.code() == "snapshot_gap" => damage,
         _ => error,
@@ -210,10 +256,15 @@ fn replay(
     snapshot: Option<SnapshotInfo>,
     disk: &Arc<dyn Disk>,
     options: &LogOptions,
+    progress: &Told,
 ) -> Result<Restored> {
     let after = tree.last_zxid();
     let mut replayed = Replayed::default();
-    let opened = options.open_replaying_on(disk, after, &mut |record| replayed.visit(&mut tree, &record));
+    let mut visit = |record: Record<'_>| {
+        replayed.visit(&mut tree, &record);
+        replayed.tell(progress, TOLD_AT_ONCE);
+    };
+    let opened = options.open_replaying_on(disk, after, &mut visit);
     let (log, report) = opened.map_err(|error| match error.kind() {
         ErrorKind::NotInLog => {
             let why = format!("the log does not reach back to {after}, where the snapshot ends: {error}");
@@ -224,6 +275,7 @@ fn replay(
     if let Some(error) = replayed.error {
         return Err(error);
     }
+    replayed.tell(progress, 1);
     if report.last_zxid < after {
         let why = format!("the log ends at {}, before the snapshot's end {after}", report.last_zxid);
         return Err(Error::corrupt("log_behind_snapshot", why));
@@ -231,7 +283,18 @@ fn replay(
     Ok(Restored { tree, log, snapshot, skipped: Vec::new(), replay: replayed, report, load_ns: 0 })
 }
 
+/// Bytes of txns between two words of progress.
+pub(super) const TOLD_AT_ONCE: u64 = 256 * 1024;
+
 impl Replayed {
+    /// Tells how far it has come, if there are so many bytes since the last time.
+    pub(super) fn tell(&mut self, progress: &Told, bytes: u64) {
+        if self.bytes - self.told_bytes >= bytes {
+            self.told_bytes = self.bytes;
+            progress.replayed(self.txns, self.bytes);
+        }
+    }
+
     pub(super) fn visit(&mut self, tree: &mut DataTree, record: &Record<'_>) {
         if self.error.is_some() {
             return;
@@ -245,6 +308,7 @@ impl Replayed {
         };
         let outcome = tree.apply(&txn, &mut ());
         self.txns += 1;
+        self.bytes += record.payload.len() as u64;
         // The state before was whole, so nothing that was right when it was logged can fail now.
         if !matches!(txn.body, TxnBody::Error { .. } | TxnBody::Multi(_))
             && matches!(outcome, Outcome::Failed(_))

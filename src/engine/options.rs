@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::pipeline::Commit;
+use super::progress::{Progress, Told};
 use crate::base::{Error, Result, limits};
 use crate::log::{LogOptions, Retention};
 use crate::tree::ProposeOptions;
@@ -21,11 +22,13 @@ pub struct EngineOptions {
     pub(super) snap_log_bytes: u64,
     pub(super) snapshots_kept: usize,
     pub(super) snapshot_bytes_per_second: Option<u64>,
+    pub(super) snapshot_bytes_beside_writers: Option<u64>,
     pub(super) snapshot_on_close: bool,
     pub(super) snapshot_permit: Option<Permit>,
     pub(super) log_retention: Retention,
     pub(super) recent_txns: usize,
     pub(super) recent_bytes: usize,
+    pub(super) progress: Told,
 }
 
 impl Default for EngineOptions {
@@ -39,11 +42,13 @@ impl Default for EngineOptions {
             snap_log_bytes: limits::SNAP_LOG_BYTES_DEFAULT,
             snapshots_kept: limits::SNAPSHOTS_KEPT_DEFAULT,
             snapshot_bytes_per_second: None,
+            snapshot_bytes_beside_writers: Some(limits::SNAPSHOT_BYTES_BESIDE_WRITERS_DEFAULT),
             snapshot_on_close: false,
             snapshot_permit: None,
             log_retention: Retention::default(),
             recent_txns: limits::RECENT_TXNS_DEFAULT,
             recent_bytes: limits::RECENT_BYTES_DEFAULT,
+            progress: Told::default(),
         }
     }
 }
@@ -114,6 +119,15 @@ impl EngineOptions {
         self
     }
 
+    /// The same, but only as long as txns are logged (1 MiB at least; default 64 MiB; none: no bound). A snapshot
+    /// beside writers costs them the less, the longer it takes; one that is written while nothing else is done need not
+    /// wait.
+    #[must_use]
+    pub fn snapshot_bytes_beside_writers(mut self, bytes: Option<u64>) -> EngineOptions {
+        self.snapshot_bytes_beside_writers = bytes;
+        self
+    }
+
     /// Whether [`Engine::close`](crate::Engine::close) writes a snapshot, so that the next open replays nothing
     /// (default: no).
     #[must_use]
@@ -145,12 +159,21 @@ impl EngineOptions {
         self
     }
 
+    /// Has `tell` told how far the loading of a snapshot, the replay of the log, and each snapshot that is written have
+    /// come: some times for each MiB, by the thread that is at it, so it must be quick. It may not use the engine.
+    #[must_use]
+    pub fn on_progress(mut self, tell: impl Fn(&Progress) + Send + Sync + 'static) -> EngineOptions {
+        self.progress = Told::new(tell);
+        self
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         let kept = 1..=limits::SNAPSHOTS_KEPT_MAX;
-        let pace = self.snapshot_bytes_per_second.unwrap_or(u64::MAX);
+        let pace = |bytes: Option<u64>| bytes.is_none_or(|bytes| bytes >= 1 << 20);
         for (holds, what) in [
             (kept.contains(&self.snapshots_kept), "snapshots_kept must be 1 to 1,000"),
-            (pace >= 1 << 20, "snapshot_bytes_per_second must be 1 MiB or more"),
+            (pace(self.snapshot_bytes_per_second), "snapshot_bytes_per_second must be 1 MiB or more"),
+            (pace(self.snapshot_bytes_beside_writers), "snapshot_bytes_beside_writers must be 1 MiB or more"),
         ] {
             if !holds {
                 return Err(Error::invalid(what));

@@ -87,7 +87,8 @@ impl Order {
         let follows = if zxid.epoch() == self.last.epoch() {
             self.last.next_in_epoch().is_ok_and(|next| next == zxid)
         } else {
-            zxid > self.last && zxid.counter() > 0
+            // An epoch's txns begin with 1: what comes later shows that some are missing.
+            zxid > self.last && zxid.counter() == 1
         };
         if !follows {
             let why = format!("{zxid} does not follow {}", self.last);
@@ -115,12 +116,14 @@ impl Order {
         let slot = Arc::new(Slot::default());
         let payload = txn.clone();
         // First: when the log says that it is durable, it must be found.
-        pipeline.push(Pending { zxid, txn, found, slot: slot.clone() });
+        let since_ns = pipeline.counters.now_ns();
+        pipeline.push(Pending { zxid, txn, found, slot: slot.clone(), since_ns });
         let record = Record::new(zxid, time_ms, payload.as_bytes());
         match log.append(&record) {
             Ok(durable) => {
                 self.last = zxid;
                 pipeline.logged(zxid);
+                pipeline.counters.logged(payload.as_bytes().len() as u64);
                 self.is_snapshot_due |= self.trigger.count(1, payload.as_bytes().len() as u64);
                 Ok(Ticket::new(durable, slot, pipeline.clone()))
             }

@@ -1,13 +1,16 @@
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
 use super::answer::{Answer, Found};
 use super::recent::Recent;
 use super::slot::Slot;
+use super::snapshotter::panic_message;
+use super::stats::Counters;
 use crate::base::{Error, ErrorKind, Zxid};
 use crate::format::TxnBuf;
 use crate::log::Log;
@@ -35,6 +38,8 @@ pub(super) struct Pending {
     pub(super) txn: TxnBuf,
     pub(super) found: Found,
     pub(super) slot: Arc<Slot>,
+    /// When it was logged.
+    pub(super) since_ns: u64,
 }
 
 /// A txn that was applied by the server's decision.
@@ -56,6 +61,9 @@ pub(super) struct Pipeline {
     applied: AtomicU64,
     logged: AtomicU64,
     pub(super) recent: Mutex<Recent>,
+    pub(super) counters: Counters,
+    /// Why nothing more is taken: the observer has panicked.
+    failure: OnceLock<Error>,
 }
 
 struct Applier {
@@ -70,16 +78,33 @@ impl Observer for Unobserved {
     fn changed(&mut self, _: Change<'_>) {}
 }
 
-/// An observer that is not known by its type.
-struct Told<'a>(&'a mut (dyn Observer + Send));
+/// An observer that is not known by its type, and that is not asked again once it has panicked: the panic is not that
+/// of the thread that applies.
+struct Told<'a> {
+    observer: &'a mut (dyn Observer + Send),
+    failure: &'a OnceLock<Error>,
+}
+
+impl Told<'_> {
+    fn tell(&mut self, tell: impl FnOnce(&mut (dyn Observer + Send))) {
+        if self.failure.get().is_some() {
+            return;
+        }
+        let observer = &mut *self.observer;
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| tell(observer))) {
+            let why = format!("the observer of changes panicked: {}", panic_message(&*panic));
+            self.failure.get_or_init(|| Error::new(ErrorKind::Poisoned, "observer_panicked", why));
+        }
+    }
+}
 
 impl Observer for Told<'_> {
     fn begins(&mut self, zxid: Zxid) {
-        self.0.begins(zxid);
+        self.tell(|observer| observer.begins(zxid));
     }
 
     fn changed(&mut self, change: Change<'_>) {
-        self.0.changed(change);
+        self.tell(|observer| observer.changed(change));
     }
 }
 
@@ -89,6 +114,7 @@ impl Pipeline {
         commit: Commit,
         observer: Box<dyn Observer + Send>,
         recent: Recent,
+        counters: Counters,
     ) -> Pipeline {
         let last = tree.read().last_zxid().get();
         let (applied, logged) = (AtomicU64::new(last), AtomicU64::new(last));
@@ -100,6 +126,8 @@ impl Pipeline {
             applied,
             logged,
             recent: Mutex::new(recent),
+            counters,
+            failure: OnceLock::new(),
         }
     }
 
@@ -109,6 +137,11 @@ impl Pipeline {
             let pipeline = self.clone();
             log.on_durable(move |durable| pipeline.apply_through(durable));
         }
+    }
+
+    /// How the observer has failed, if it has.
+    pub(super) fn failure(&self) -> Option<&Error> {
+        self.failure.get()
     }
 
     pub(super) fn commit(&self) -> Commit {
@@ -174,12 +207,18 @@ impl Pipeline {
             let Some(last) = batch.last() else { return };
             let last = last.zxid;
             let txns = batch.iter().map(|pending| pending.txn.as_txn());
-            let outcomes = self.tree.apply_group(txns, &mut Told(observer.as_mut()));
+            let outcomes = self
+                .tree
+                .apply_group(txns, &mut Told { observer: observer.as_mut(), failure: &self.failure });
             self.applied.store(last.get(), Ordering::Release);
+            let errors = outcomes.iter().filter(|outcome| !outcome.code().is_ok()).count();
+            self.counters.applied(outcomes.len() as u64, errors as u64);
+            let now_ns = self.counters.now_ns();
             let mut recent = self.recent.lock();
             for (pending, outcome) in batch.drain(..).zip(outcomes) {
                 tell(pending.zxid, &outcome);
-                let Pending { zxid, txn, found, slot } = pending;
+                let Pending { zxid, txn, found, slot, since_ns } = pending;
+                self.counters.answered(since_ns, now_ns);
                 slot.fill(Ok(Answer { zxid, time_ms: txn.time_ms(), outcome, found }));
                 recent.push(txn);
             }

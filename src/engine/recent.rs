@@ -29,6 +29,10 @@ impl Recent {
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.txns.len()
+    }
+
     pub(super) fn zxids(&self) -> Vec<Zxid> {
         self.txns.iter().map(TxnBuf::zxid).collect()
     }

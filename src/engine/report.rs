@@ -12,6 +12,8 @@ pub struct OpenReport {
     pub created: bool,
     /// The snapshot that the state began with; none if there is none, or an empty tree was the beginning.
     pub snapshot: Option<SnapshotInfo>,
+    /// The last txn of the standby's tree that the state began with, instead of a snapshot's.
+    pub went_on: Option<Zxid>,
     /// Newer snapshots that could not be used, and why. They are still there.
     pub skipped: Vec<(Zxid, Error)>,
     /// How many txns of the log came after it.
@@ -44,8 +46,9 @@ impl fmt::Display for OpenReport {
         for (zxid, error) in &self.skipped {
             writeln!(f, "snapshot {zxid} was not used: {error}")?;
         }
-        match &self.snapshot {
-            Some(info) => writeln!(
+        match (&self.snapshot, self.went_on) {
+            (_, Some(last)) => writeln!(f, "went on with the standby's tree at {last}")?,
+            (Some(info), None) => writeln!(
                 f,
                 "snapshot {} ({} nodes, {} sessions) in {:.3} s",
                 info.end,
@@ -53,7 +56,7 @@ impl fmt::Display for OpenReport {
                 info.sessions,
                 seconds(self.load_ns)
             )?,
-            None => writeln!(f, "no snapshot: began with an empty tree")?,
+            (None, None) => writeln!(f, "no snapshot: began with an empty tree")?,
         }
         writeln!(f, "replayed {} txns of the log", self.replayed)?;
         if self.replay_failures > 0 {

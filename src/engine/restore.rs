@@ -1,13 +1,13 @@
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::generation::Generation;
-use super::home::{Directories, Home, Room, missing};
+use super::home::{Directories, Home, Room};
 use super::manifest_file::ManifestFile;
-use super::open::{Replayed, check_is_new, take_lock};
+use super::open::{Replayed, TOLD_AT_ONCE, check_is_new, take_lock};
 use super::options::EngineOptions;
-use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
+use super::progress::Told;
+use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::snapshot::{SnapshotName, snapshot_name};
 use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Paths, Txn, TxnBody};
 use crate::io::{Disk, OpenMode};
@@ -26,45 +26,13 @@ pub enum RestoreTarget {
     TimeMs(i64),
 }
 
-/// How far a restore has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum RestoreProgress {
-    /// A snapshot is being loaded.
-    Loading {
-        /// Bytes of it that were read.
-        done_bytes: u64,
-        /// All of its bytes.
-        total_bytes: u64,
-    },
-    /// The log behind it is being replayed.
-    Replaying {
-        /// Txns that were replayed.
-        txns: u64,
-        /// The last of them.
-        zxid: Zxid,
-    },
-    /// The state is being written.
-    Writing {
-        /// How many nodes it has.
-        nodes: u64,
-    },
-}
-
-/// Who is told of progress.
-type Listener = Arc<dyn Fn(RestoreProgress) + Send + Sync>;
-
-/// Txns between two tellings.
-const TXNS_PER_TELLING: u64 = 4096;
-
 /// What to restore.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RestoreOptions {
     target: RestoreTarget,
     sessions: bool,
     source_log_dir: Option<PathBuf>,
     execution: Execution,
-    listener: Listener,
 }
 
 impl Default for RestoreOptions {
@@ -74,18 +42,7 @@ impl Default for RestoreOptions {
             sessions: true,
             source_log_dir: None,
             execution: Execution::Real,
-            listener: Arc::new(|_| ()),
         }
-    }
-}
-
-impl fmt::Debug for RestoreOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RestoreOptions")
-            .field("target", &self.target)
-            .field("sessions", &self.sessions)
-            .field("execution", &self.execution)
-            .finish_non_exhaustive()
     }
 }
 
@@ -124,16 +81,6 @@ impl RestoreOptions {
         self.execution = execution;
         self
     }
-
-    /// Has `listener` called now and then (default: nobody is told).
-    #[must_use]
-    pub fn on_progress(
-        mut self,
-        listener: impl Fn(RestoreProgress) + Send + Sync + 'static,
-    ) -> RestoreOptions {
-        self.listener = Arc::new(listener);
-        self
-    }
 }
 
 /// What a restore has done.
@@ -156,8 +103,12 @@ pub struct RestoreReport {
     pub last_zxid: Zxid,
     /// The tree's digest there.
     pub digest: u64,
-    /// The new database; of a dry run, one that nobody gets unless the options expect it.
+    /// The new database; the same one if it was restored in place. Of a dry run, one that nobody gets unless the
+    /// options expect it.
     pub database_id: DatabaseId,
+    /// Which log and snapshots hold the state from before, if it was restored in place: the directories with this
+    /// number.
+    pub kept_generation: Option<u64>,
 }
 
 /// Makes an engine in the empty directory `dest`, which must exist, with a state that the engine in `source` had: its
@@ -170,7 +121,8 @@ pub struct RestoreReport {
 /// # Errors
 /// `dest` has no manifest then, so that it is no engine yet: remove what is in it. What is refused before anything was
 /// written leaves nothing in it.
-/// - [`ErrorKind::NotInLog`]: the target is after the last txn, or the source has no snapshot and log any more to rebuild it.
+/// - [`ErrorKind::NotInLog`]: the target is after the last txn, or the source has no snapshot and log any more to
+///   rebuild it.
 /// - [`ErrorKind::Corrupt`]: the log is damaged before the target, or the only snapshots that would do.
 /// - [`ErrorKind::Invalid`]: there is no engine in `source`, or something is in `dest`.
 /// - As [`EngineOptions::open`], of either directory.
@@ -182,33 +134,38 @@ pub fn restore(
 ) -> Result<RestoreReport> {
     options.check()?;
     let clock = Clock::real();
-    let (dest, source) = (dest.as_ref(), source.as_ref());
+    let dest = dest.as_ref();
+    let reading = Directories::open_to_read(source.as_ref(), what.source_log_dir.as_deref())?;
+    let expected = options.log.expected_database_id;
+    let database_id = expected.unwrap_or_else(|| DatabaseId::random(&mut Random::from_system()));
     if what.execution == Execution::DryRun {
         match Directories::open_to_read(dest, options.log_dir.as_deref()) {
             Ok(home) => check_empty(&home, false)?,
             Err(error) if is_not_there(&error) => {}
             Err(error) => return Err(error),
         }
-        return make(source, options, what, &clock).map(|(_, _, report)| report);
+        let (_, report) = Source::open(&reading, &options.log)?.rebuild(what, options, &clock)?;
+        return Ok(RestoreReport { database_id, ..report });
     }
     let home = Directories::open(dest, options.log_dir.as_deref(), options.log.backend)?;
     let root = home.root();
     check_empty(&home, false)?;
     // Before anything is written: what is refused leaves nothing behind.
-    let (tree, accepted, report) = make(source, options, what, &clock)?;
+    let source = Source::open(&reading, &options.log)?;
+    let (tree, report) = source.rebuild(what, options, &clock)?;
     let _lock = take_lock(root.as_ref())?;
     // Another restore may have come before.
     check_empty(&home, true)?;
-    let database_id = report.database_id;
+    let last_zxid = tree.last_zxid();
+    let accepted = source.manifest.accepted.max(last_zxid.epoch());
     let home: Arc<dyn Home> = Arc::new(home);
     let first = Generation { home: &home, number: 1, database_id, options, clock: &clock };
-    (what.listener)(RestoreProgress::Writing { nodes: tree.len() });
-    first.write(&first.store()?, tree, report.last_zxid.epoch())?;
+    first.write(&first.store()?, tree, last_zxid.epoch())?;
     ManifestFile::create(
         &root,
         EngineManifest { database_id, version: 1, accepted, generation: 1, spare: 0, established: true },
     )?;
-    Ok(report)
+    Ok(RestoreReport { database_id, ..report })
 }
 
 /// `locked` is whether there is a lock by now, which is ours.
@@ -227,34 +184,60 @@ fn is_not_there(error: &Error) -> bool {
     kind == Some(std::io::ErrorKind::NotFound)
 }
 
-/// Makes the state in memory, and with it the newest epoch that was promised, and what there is to tell.
-fn make(
-    source: &Path,
+/// Makes an earlier state of the engine in `dir`, which nobody has open, its state: what came after the target is no
+/// part of it any more. The database stays the same one, and so do its promises to leaders.
+///
+/// The state from before is kept, log and snapshots, in directories that the report tells the number of; remove them by
+/// hand. The new state is written beside it, with the room that this takes, and taken into use by one change of
+/// `engine.manifest`: whenever the power is cut, opening gives one state or the other, whole.
+///
+/// # Errors
+/// The engine is as it was then, unless the manifest could not be written: it may be restored.
+/// - [`ErrorKind::Locked`]: it is open. [`ErrorKind::Invalid`]: there is no engine in `dir`.
+/// - [`ErrorKind::NotInLog`], [`ErrorKind::Corrupt`] as [`restore`]; else as [`EngineOptions::open`].
+pub fn restore_in_place(
+    dir: impl AsRef<Path>,
     options: &EngineOptions,
     what: &RestoreOptions,
-    clock: &Clock,
-) -> Result<(DataTree, Epoch, RestoreReport)> {
-    let source = Source::open(source, what.source_log_dir.as_deref(), &options.log)?;
-    let target = source.resolve(what.target)?;
-    let tell = &*what.listener;
-    let (mut tree, snapshot, skipped) = source.base(target, tell)?;
-    let replayed = replay_telling(&source.view, &mut tree, target, tell)?;
-    let source_zxid = tree.last_zxid();
-    let closed_sessions = if what.sessions { 0 } else { close_sessions(&mut tree, clock.wall_ms())? };
-    let last_zxid = tree.last_zxid();
-    let expected = options.log.expected_database_id;
-    let report = RestoreReport {
-        snapshot,
-        skipped,
-        replayed: replayed.txns,
-        replay_failures: replayed.failures,
-        source_zxid,
-        closed_sessions,
-        last_zxid,
-        digest: tree.digest(),
-        database_id: expected.unwrap_or_else(|| DatabaseId::random(&mut Random::from_system())),
+) -> Result<RestoreReport> {
+    options.check()?;
+    let home = Directories::open(dir.as_ref(), options.log_dir.as_deref(), options.log.backend)?;
+    in_place(&(Arc::new(home) as Arc<dyn Home>), options, what)
+}
+
+pub(super) fn in_place(
+    home: &Arc<dyn Home>,
+    options: &EngineOptions,
+    what: &RestoreOptions,
+) -> Result<RestoreReport> {
+    let root = home.root();
+    // Before a lock is made where there is no engine.
+    if ManifestFile::read(&root)?.is_none() {
+        return Err(Error::invalid("there is no engine in this directory"));
+    }
+    let _lock = take_lock(root.as_ref())?;
+    let clock = Clock::real();
+    let source = Source::open(home.as_ref(), &options.log)?;
+    let (tree, report) = source.rebuild(what, options, &clock)?;
+    let epoch = source.view.epoch();
+    let Some(manifest) = ManifestFile::read(&root)? else {
+        return Err(Error::invalid("there is no engine in this directory"));
     };
-    Ok((tree, source.manifest.accepted.max(last_zxid.epoch()), report))
+    let EngineManifest { database_id, generation, spare, .. } = manifest.get();
+    // What an earlier attempt left, which nobody else can have made.
+    if spare != 0 {
+        home.remove(spare)?;
+    }
+    let number = home.generations()?.last().map_or(generation, |last| *last.max(&generation)) + 1;
+    manifest.commit(|manifest| manifest.spare = number)?;
+    let next = Generation { home, number, database_id, options, clock: &clock };
+    next.write(&next.store()?, tree, epoch)?;
+    // The state from before is nobody's spare: it is not removed.
+    manifest.commit(|manifest| {
+        (manifest.generation, manifest.spare, manifest.established) = (number, 0, true);
+        manifest.accepted = manifest.accepted.max(epoch);
+    })?;
+    Ok(RestoreReport { database_id, kept_generation: Some(generation), ..report })
 }
 
 /// A tree, the snapshot that it comes from, and newer ones that could not be used.
@@ -268,21 +251,44 @@ struct Source {
 }
 
 impl Source {
-    fn open(data: &Path, log: Option<&Path>, options: &LogOptions) -> Result<Source> {
-        let home = Directories::open_to_read(data, log)?;
+    fn open(home: &dyn Home, options: &LogOptions) -> Result<Source> {
         let Some(manifest) = ManifestFile::read(&home.root())? else {
-            check_is_new(&home)?;
-            return Err(Error::invalid(format!("there is no engine in {}", data.display())));
+            check_is_new(home)?;
+            return Err(Error::invalid("there is no engine in the directory to restore from"));
         };
         let manifest = manifest.get();
-        let room = |room| {
-            let there = home.room_if_there(room, manifest.generation)?;
-            there.ok_or_else(|| missing(room, manifest.generation))
-        };
-        let (snapshots, log) = (room(Room::Snapshots)?, room(Room::Log)?);
+        let snapshots = home.room_to_read(Room::Snapshots, manifest.generation)?;
+        let log = home.room_to_read(Room::Log, manifest.generation)?;
         let options = LogOptions { expected_database_id: Some(manifest.database_id), ..options.clone() };
         let (view, _) = options.view_on(&log)?;
         Ok(Source { manifest, snapshots, view })
+    }
+
+    /// The state that is wanted, and how it came about.
+    fn rebuild(
+        &self,
+        what: &RestoreOptions,
+        options: &EngineOptions,
+        clock: &Clock,
+    ) -> Result<(DataTree, RestoreReport)> {
+        let target = self.resolve(what.target)?;
+        let (mut tree, snapshot, skipped) = self.base(target, &options.progress)?;
+        let replayed = replay_telling(&self.view, &mut tree, target, &options.progress)?;
+        let source_zxid = tree.last_zxid();
+        let closed_sessions = if what.sessions { 0 } else { close_sessions(&mut tree, clock.wall_ms())? };
+        let report = RestoreReport {
+            snapshot,
+            skipped,
+            replayed: replayed.txns,
+            replay_failures: replayed.failures,
+            source_zxid,
+            closed_sessions,
+            last_zxid: tree.last_zxid(),
+            digest: tree.digest(),
+            database_id: self.manifest.database_id,
+            kept_generation: None,
+        };
+        Ok((tree, report))
     }
 
     /// The last zxid that may be in the state.
@@ -312,7 +318,7 @@ impl Source {
     }
 
     /// The newest snapshot that is whole, not after the target, and reached by the log.
-    fn base(&self, target: Zxid, tell: &dyn Fn(RestoreProgress)) -> Result<Base> {
+    fn base(&self, target: Zxid, progress: &Told) -> Result<Base> {
         let entries = self.snapshots.list().map_err(|e| Error::io("list the snapshots' directory", e))?;
         let mut ends: Vec<Zxid> = entries
             .iter()
@@ -325,7 +331,7 @@ impl Source {
         ends.sort_unstable();
         let mut skipped = Vec::new();
         for end in ends.into_iter().rev() {
-            match self.load(end, tell) {
+            match self.load(end, progress) {
                 Ok((tree, info)) => return Ok((tree, Some(info), skipped)),
                 Err(error) if error.kind() == ErrorKind::Corrupt => skipped.push((end, error)),
                 Err(error) => return Err(error),
@@ -339,40 +345,32 @@ impl Source {
         Err(skipped.into_iter().next().map_or(missing, |(_, damage)| damage))
     }
 
-    fn load(&self, end: Zxid, tell: &dyn Fn(RestoreProgress)) -> Result<(DataTree, SnapshotInfo)> {
+    fn load(&self, end: Zxid, progress: &Told) -> Result<(DataTree, SnapshotInfo)> {
         let name = snapshot_name(end);
         let file = self
             .snapshots
             .open(&name, OpenMode::Read)
             .map_err(|e| Error::io("open a snapshot", e).in_file(&name))?;
         let file = SnapshotFile::open_named(file, end, self.manifest.database_id, Numbering::Zxid)?;
-        load(&file, &mut |at| {
-            tell(RestoreProgress::Loading { done_bytes: at.done_bytes, total_bytes: at.total_bytes });
-        })
+        load(&file, &mut |done| progress.loaded(done))
     }
 }
 
 /// Applies the records of a log behind a tree's last txn, up to the target.
 pub(crate) fn replay(view: &LogView, tree: &mut DataTree, target: Zxid) -> Result<Replayed> {
-    replay_telling(view, tree, target, &|_| ())
+    replay_telling(view, tree, target, &Told::default())
 }
 
-fn replay_telling(
-    view: &LogView,
-    tree: &mut DataTree,
-    target: Zxid,
-    tell: &dyn Fn(RestoreProgress),
-) -> Result<Replayed> {
+fn replay_telling(view: &LogView, tree: &mut DataTree, target: Zxid, told: &Told) -> Result<Replayed> {
     let (mut reader, mut replayed) = (view.records(tree.last_zxid())?, Replayed::default());
     while let Some(record) = reader.next_record()?.filter(|record| record.zxid <= target) {
         replayed.visit(tree, &record);
         if let Some(error) = replayed.error {
             return Err(error);
         }
-        if replayed.txns.is_multiple_of(TXNS_PER_TELLING) {
-            tell(RestoreProgress::Replaying { txns: replayed.txns, zxid: record.zxid });
-        }
+        replayed.tell(told, TOLD_AT_ONCE);
     }
+    replayed.tell(told, 1);
     Ok(replayed)
 }
 

@@ -108,3 +108,92 @@ fn sessions_are_left_out_and_damaged_snapshots_passed_over() {
     let none = restore(nowhere.path(), empty.path(), &options(), &RestoreOptions::new()).unwrap_err();
     assert_eq!(none.kind(), ErrorKind::Invalid);
 }
+
+#[test]
+fn an_earlier_state_takes_its_place_and_the_later_one_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, digests) = source(dir.path());
+    let (last, digest) = digests.last_key_value().map(|(zxid, digest)| (*zxid, *digest)).unwrap();
+    let what = RestoreOptions::new().target(RestoreTarget::Zxid(Zxid::from_parts(3, 50)));
+    let error = restore_in_place(dir.path(), &options(), &what).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    engine.close().unwrap();
+    let too_far = RestoreOptions::new().target(RestoreTarget::Zxid(Zxid::from_parts(3, 61)));
+    let error = restore_in_place(dir.path(), &options(), &too_far).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotInLog);
+    let (engine, report) = options().open(dir.path()).unwrap();
+    assert_eq!((report.last_zxid, report.digest), (last, digest), "nothing was changed");
+    let id = report.log.database_id;
+    engine.close().unwrap();
+    let report = restore_in_place(dir.path(), &options(), &what).unwrap();
+    let wanted = digests[&Zxid::from_parts(3, 50)];
+    assert_eq!((report.digest, report.database_id, report.kept_generation), (wanted, id, Some(1)));
+    let (engine, opened) = options().open(dir.path()).unwrap();
+    assert_eq!((opened.digest, opened.last_zxid), (wanted, Zxid::from_parts(3, 50)));
+    assert_eq!((engine.accepted_epoch(), engine.current_epoch()), (Epoch::new(8), Epoch::new(3)));
+    engine.enter_epoch(Epoch::new(8)).unwrap();
+    let acl = [Acl::open()];
+    let create = Request::Create(CreateRequest::new("/goes-on", b"", &acl));
+    engine.submit(&create, &Caller::default()).unwrap().wait().unwrap();
+    engine.snapshot().unwrap().join().unwrap();
+    engine.close().unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(restore_in_place(empty.path(), &options(), &what).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(empty.path().read_dir().unwrap().count(), 0);
+    // What was kept opens elsewhere, by hand: with its own log and snapshots and the manifest of this database.
+    assert!(dir.path().join("log-1").exists() && dir.path().join("snapshots-1").exists());
+    let (view, _) = LogOptions::new().open_read_only(dir.path().join("log-1")).unwrap();
+    assert_eq!(view.last_zxid(), last);
+}
+
+#[test]
+fn a_restore_in_place_is_one_state_or_the_other_whenever_the_power_is_cut() {
+    use std::sync::Arc;
+
+    use super::home::{Home, Room};
+    use super::pipeline::Unobserved;
+    use super::sim_home::{Cut, SimHome};
+    use crate::sim::CrashImage;
+
+    let options =
+        EngineOptions::new().log(LogOptions::new().segment_bytes(16 << 10).idle_mark(None)).snap_count(0);
+    let base = Arc::new(SimHome::new(3));
+    let (engine, _) = options.open_home(base.clone(), Box::new(Unobserved)).unwrap();
+    let (acl, mut digests) = ([Acl::open()], Vec::new());
+    for n in 0..20 {
+        let path = format!("/{n}");
+        let create = Request::Create(CreateRequest::new(&path, b"data", &acl));
+        engine.submit_at(&create, &Caller::default(), 1).unwrap().wait().unwrap();
+        digests.push(engine.tree().digest());
+    }
+    engine.accept_epoch(Epoch::new(2)).unwrap();
+    engine.close().unwrap();
+    let what = RestoreOptions::new().target(RestoreTarget::Zxid(Zxid::new(12)));
+    let (old, new) = (digests[19], digests[11]);
+    let mut points = 0;
+    for cut in [Cut::Disk(0), Cut::Disk(1), Cut::Disk(2), Cut::Next(Room::Log), Cut::Next(Room::Snapshots)] {
+        for operations in 1..200 {
+            let image =
+                if operations % 2 == 0 { CrashImage::DropUnsynced } else { CrashImage::Random(operations) };
+            let home = Arc::new(base.fork());
+            home.cut_at(cut, operations, image);
+            let dyn_home: Arc<dyn Home> = home.clone();
+            let is_done = super::restore::in_place(&dyn_home, &options, &what).is_ok();
+            home.cut_all(image);
+            let (engine, report) = options.open_home(home.clone(), Box::new(Unobserved)).unwrap();
+            assert!(report.digest == new || report.digest == old && !is_done, "{cut:?} {operations}");
+            assert_eq!(engine.accepted_epoch(), Epoch::new(2));
+            engine.close().unwrap();
+            if report.digest == old {
+                super::restore::in_place(&dyn_home, &options, &what).expect("the power is back");
+                let (_engine, report) = options.open_home(home, Box::new(Unobserved)).unwrap();
+                assert_eq!(report.digest, new);
+            }
+            points += 1;
+            if is_done {
+                break;
+            }
+        }
+    }
+    assert!(points > 20, "{points}");
+}

@@ -32,6 +32,11 @@ pub(super) struct EngineShared {
 }
 
 impl EngineShared {
+    /// Refuses what would be applied beside an observer that has panicked.
+    pub(super) fn check_observer(&self) -> Result<()> {
+        self.pipeline.failure().map_or(Ok(()), |error| Err(Error::poisoned_by(error)))
+    }
+
     /// Refuses what comes in the name of a leader that was replaced.
     pub(super) fn check_leader(&self, leader: Epoch) -> Result<()> {
         let accepted = self.manifest.accepted();

@@ -5,49 +5,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
-use parking_lot::Mutex;
-
 use super::home::{Home, Room};
 use super::pipeline::Unobserved;
+use super::sim_home::{Cut, SimHome};
 use super::take::take_snapshot;
 use super::*;
 use crate::base::{Epoch, Random, Result, Zxid};
 use crate::format::Acl;
-use crate::io::Disk;
 use crate::log::LogOptions;
-use crate::sim::{CrashImage, SimDisk};
+use crate::sim::CrashImage;
 use crate::tree::{CreateRequest, DataTree, ProposeOptions, Proposer, Request, RequestContext};
-
-/// Three disks or more: one at the top, and two of each generation.
-#[derive(Debug)]
-struct SimHome {
-    seed: u64,
-    root: SimDisk,
-    rooms: Mutex<HashMap<(Room, u64), SimDisk>>,
-    /// After how many operations the power is cut of the next disk that is made, and what is left then.
-    next_cut: Mutex<Option<(Room, u64, CrashImage)>>,
-}
-
-impl SimHome {
-    fn new(seed: u64) -> SimHome {
-        let (rooms, next_cut) = (Mutex::default(), Mutex::default());
-        SimHome { seed, root: SimDisk::new(seed), rooms, next_cut }
-    }
-
-    fn disks(&self) -> Vec<SimDisk> {
-        let mut rooms: Vec<_> = self.rooms.lock().iter().map(|(room, disk)| (*room, disk.clone())).collect();
-        rooms.sort_by_key(|((room, generation), _)| (*generation, *room == Room::Log));
-        std::iter::once(self.root.clone()).chain(rooms.into_iter().map(|(_, disk)| disk)).collect()
-    }
-
-    /// Cuts the power of them all.
-    fn crash(&self, random: &mut Random) {
-        for disk in self.disks() {
-            disk.crash(image(random));
-        }
-    }
-}
 
 fn below(random: &mut Random, bound: usize) -> usize {
     usize::try_from(random.below(bound as u64)).expect("below a size")
@@ -61,41 +28,10 @@ fn image(random: &mut Random) -> CrashImage {
     }
 }
 
-impl Home for SimHome {
-    fn root(&self) -> Arc<dyn Disk> {
-        self.root.handle()
-    }
-
-    fn room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
-        let seed = self.seed ^ generation << 8 ^ u64::from(room == Room::Log) << 4;
-        let mut rooms = self.rooms.lock();
-        let make = || {
-            let disk = SimDisk::new(seed);
-            let mut cut = self.next_cut.lock();
-            if let Some((_, operation, image)) = cut.take_if(|(where_to, ..)| *where_to == room) {
-                disk.crash_at(operation, image);
-            }
-            disk
-        };
-        Ok(rooms.entry((room, generation)).or_insert_with(make).handle())
-    }
-
-    fn existing_room(&self, room: Room, generation: u64) -> Result<Arc<dyn Disk>> {
-        let rooms = self.rooms.lock();
-        let disk = rooms.get(&(room, generation)).ok_or_else(|| super::home::missing(room, generation))?;
-        Ok(disk.handle())
-    }
-
-    fn generations(&self) -> Result<Vec<u64>> {
-        let mut found: Vec<u64> = self.rooms.lock().keys().map(|(_, generation)| *generation).collect();
-        found.sort_unstable();
-        found.dedup();
-        Ok(found)
-    }
-
-    fn remove(&self, generation: u64) -> Result<()> {
-        self.rooms.lock().retain(|(_, other), _| *other != generation);
-        Ok(())
+/// Cuts the power of them all, each with an image of its own.
+fn crash(home: &SimHome, random: &mut Random) {
+    for disk in home.disks() {
+        disk.crash(image(random));
     }
 }
 
@@ -160,6 +96,8 @@ struct Run {
     random: Random,
     time_ms: i64,
     opens: u64,
+    /// Beside the engine, some txns behind it or of a state that is no more.
+    standby: Option<Standby>,
     /// A snapshot that was sent once, by a leader of another database or by this one, with its end and digest.
     sent: (Vec<u8>, Zxid, u64),
 }
@@ -173,7 +111,7 @@ impl Run {
         let options = options.snapshots_kept(1 + below(&mut random, 2));
         let home = Arc::new(SimHome::new(seed));
         let sent = from_another(seed, &options).expect("nothing fails");
-        Run { home, options, model: Model::new(), random, time_ms: 1, opens: 0, sent }
+        Run { home, options, model: Model::new(), random, time_ms: 1, opens: 0, standby: None, sent }
     }
 
     fn open(&mut self) -> Result<(Engine, OpenReport)> {
@@ -192,7 +130,12 @@ impl Run {
                 let image = image(&mut self.random);
                 disk.crash_at(operation, image);
             }
-            match self.open() {
+            let promoted = self.standby.take().filter(|_| self.random.below(2) == 0);
+            let opened = match promoted {
+                Some(standby) => self.promote(standby),
+                None => self.open(),
+            };
+            match opened {
                 Ok((engine, report)) => {
                     self.model.recovered(&engine, &report);
                     self.live(engine);
@@ -200,7 +143,7 @@ impl Run {
                 Err(error) => Run::excuse(&error),
             }
             let Run { home, random, .. } = self;
-            home.crash(random);
+            crash(home, random);
         }
         let (engine, report) = self.open().expect("the power is back");
         self.model.recovered(&engine, &report);
@@ -208,6 +151,58 @@ impl Run {
         let (engine, again) = self.open().expect("it was closed");
         assert_eq!((again.last_zxid, again.digest), (report.last_zxid, report.digest), "twice the same");
         drop(engine);
+    }
+
+    fn promote(&mut self, mut standby: Standby) -> Result<(Engine, OpenReport)> {
+        let accepted = self.model.accepted;
+        if accepted > Epoch::ZERO {
+            let older = standby.promote(Epoch::new(self.random.below(accepted.get())));
+            let error = older.expect_err("an older leader was promoted");
+            assert!(error.kind() == crate::base::ErrorKind::Fenced || error.code() == "io", "{error}");
+        }
+        // What a promotion has begun with may be accepted, and an epoch of an older leader be entered.
+        let epoch = Epoch::new(accepted.get() + 10_000 * self.random.below(2));
+        self.model.accepted = accepted.max(self.model.accepted);
+        let promoted = standby.promote(epoch);
+        match &promoted {
+            Ok((engine, _)) => {
+                assert_eq!((engine.accepted_epoch(), engine.current_epoch()), (epoch, epoch));
+                self.model.accepted = epoch;
+            }
+            // Promised to a newer one by a change that came to no end.
+            Err(error) if error.kind() == crate::base::ErrorKind::Fenced => return self.open(),
+            Err(_) => {}
+        }
+        promoted
+    }
+
+    /// Beside the engine.
+    fn look(&mut self) -> Result<()> {
+        let home: Arc<SimHome> = self.home.clone();
+        let (reading, writing) = (home.clone(), move || -> Result<Arc<dyn Home>> { Ok(home.clone()) });
+        if self.standby.is_none() {
+            self.standby = Some(Standby::open(&self.options, reading, Box::new(writing))?);
+        }
+        let standby = self.standby.as_mut().expect("just made");
+        standby.catch_up()?;
+        let (last, digest) = (standby.last_zxid(), standby.tree().digest());
+        assert_eq!(self.model.digests.get(&last), Some(&digest), "the standby's state at {last} is another");
+        assert!(last >= self.model.acked, "the standby does not see what is durable");
+        Ok(())
+    }
+
+    /// Onto disks of its own, on which nothing fails.
+    fn checkpoint(&mut self, engine: &Engine) -> Result<()> {
+        let double = Arc::new(SimHome::new(self.random.next_u64()));
+        let report = engine.checkpoint_to(double.as_ref())?;
+        assert!(report.last_zxid >= self.model.acked, "what was acknowledged is not in the checkpoint");
+        crash(&double, &mut self.random);
+        let (opened, opening) =
+            self.options.open_home(double, Box::new(Unobserved)).expect("nothing fails there");
+        assert_eq!(opening.last_zxid, report.last_zxid);
+        assert_eq!(self.model.digests.get(&opening.last_zxid), Some(&opening.digest));
+        assert!(opened.accepted_epoch() >= self.model.accepted);
+        Ok(())
     }
 
     fn excuse(error: &crate::base::Error) {
@@ -221,7 +216,7 @@ impl Run {
             return Run::excuse(&error);
         }
         for _ in 0..40 + self.random.below(60) {
-            let outcome = match self.random.below(24) {
+            let outcome = match self.random.below(26) {
                 // In this thread, where bugs are planted.
                 0 | 1 => take_snapshot(engine.shared()).map(drop),
                 2 => match self.truncate(engine) {
@@ -246,6 +241,8 @@ impl Run {
                     }
                     Err(error) => return Run::excuse(&error),
                 },
+                7 => self.look(),
+                8 => self.checkpoint(&engine),
                 5 => {
                     let mut bytes = Vec::new();
                     let sent = engine.send_snapshot(&mut bytes);
@@ -312,12 +309,11 @@ impl Run {
         }
         if self.random.below(3) == 0 {
             let room = if self.random.below(2) == 0 { Room::Log } else { Room::Snapshots };
-            let cut = (room, 1 + self.random.below(25), image(&mut self.random));
-            *self.home.next_cut.lock() = Some(cut);
+            self.home.cut_at(Cut::Next(room), 1 + self.random.below(25), image(&mut self.random));
         }
         self.model.installing = Some((end, digest));
         let installed = engine.install(Epoch::new(u64::from(u32::MAX)), &mut bytes.as_slice());
-        *self.home.next_cut.lock() = None;
+        self.home.cut_no_next();
         match installed {
             Ok((engine, opened)) => {
                 assert!(!is_damaged, "damage was installed");

@@ -1,3 +1,5 @@
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -6,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::shared::EngineShared;
 use super::take::take_snapshot;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Clock, Error, ErrorKind, Result};
 use crate::snapshot::SnapshotInfo;
 
 /// A snapshot that was asked for.
@@ -59,7 +61,23 @@ struct State {
     is_due: bool,
     is_stopping: bool,
     failure: Option<Error>,
+    clean_up_failure: Option<Error>,
+    /// How often in a row it has failed.
+    failures: u32,
+    /// Before that time nothing is tried that only a trigger wants.
+    not_before_ns: u64,
 }
+
+/// What the next snapshot is written for.
+struct Wanted {
+    tasks: Vec<Arc<Task>>,
+    by_trigger: bool,
+}
+
+/// After a failure, a snapshot that a trigger wants is tried again so much later, and twice that after each more.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// But no later than this.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 
 impl Requests {
     pub(super) fn ask(&self) -> Result<SnapshotTask> {
@@ -83,22 +101,52 @@ impl Requests {
         self.state.lock().failure.clone()
     }
 
-    fn ended(&self, outcome: &Result<SnapshotInfo>) {
-        self.state.lock().failure = outcome.as_ref().err().cloned();
+    /// Why what is no longer needed could not be removed.
+    pub(super) fn clean_up_failure(&self) -> Option<Error> {
+        self.state.lock().clean_up_failure.clone()
+    }
+
+    pub(super) fn cleaned_up(&self, outcome: Result<()>) {
+        self.state.lock().clean_up_failure = outcome.err();
+    }
+
+    /// Takes note that the permit could not be asked for.
+    fn not_permitted(&self, why: Error) {
+        self.state.lock().failure = Some(why);
+    }
+
+    fn ended(&self, outcome: &Result<SnapshotInfo>, by_trigger: bool, now_ns: u64) {
+        let mut state = self.state.lock();
+        state.failure = outcome.as_ref().err().cloned();
+        if outcome.is_ok() {
+            (state.failures, state.not_before_ns) = (0, 0);
+        } else if by_trigger {
+            let after = RETRY_AFTER.saturating_mul(1 << state.failures.min(16)).min(RETRY_AFTER_MAX);
+            state.failures += 1;
+            state.not_before_ns = now_ns.saturating_add(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
+            state.is_due = true;
+        }
     }
 
     /// Waits for a request; none if it is time to end.
-    fn next(&self) -> Option<Vec<Arc<Task>>> {
+    fn next(&self, clock: &Clock) -> Option<Wanted> {
         let mut state = self.state.lock();
         loop {
             if state.is_stopping {
                 return None;
             }
-            if state.is_due || !state.tasks.is_empty() {
-                state.is_due = false;
-                return Some(std::mem::take(&mut state.tasks));
+            let left_ns = state.not_before_ns.saturating_sub(clock.nanos());
+            let by_trigger = state.is_due && left_ns == 0;
+            if by_trigger || !state.tasks.is_empty() {
+                // One that is asked for does for the trigger, too.
+                let by_trigger = std::mem::take(&mut state.is_due);
+                return Some(Wanted { tasks: std::mem::take(&mut state.tasks), by_trigger });
             }
-            self.asked.wait(&mut state);
+            if state.is_due {
+                self.asked.wait_for(&mut state, Duration::from_nanos(left_ns));
+            } else {
+                self.asked.wait(&mut state);
+            }
         }
     }
 
@@ -141,11 +189,20 @@ impl Snapshotter {
     /// Asks for a snapshot, which is due, if it is permitted.
     pub(super) fn check(&self) {
         let Some(shared) = &self.shared else { return };
-        // Asked without a lock: it is not ours.
-        if shared.options.snapshot_permit.as_ref().is_none_or(|permit| permit()) {
-            shared.order.lock().snapshot_begins();
-            shared.requests.trigger();
+        let Some(permit) = &shared.options.snapshot_permit else {
+            return Self::begin(shared);
+        };
+        // Asked without a lock: it is not ours. Nor is its panic that of whoever logs a txn.
+        match catch_unwind(AssertUnwindSafe(|| permit())) {
+            Ok(true) => Self::begin(shared),
+            Ok(false) => {}
+            Err(panic) => shared.requests.not_permitted(panicked("the permit for a snapshot", &*panic)),
         }
+    }
+
+    fn begin(shared: &EngineShared) {
+        shared.order.lock().snapshot_begins();
+        shared.requests.trigger();
     }
 
     /// Ends the thread; a snapshot that is being written is given up.
@@ -167,11 +224,27 @@ impl Drop for Snapshotter {
 }
 
 fn write_snapshots(shared: &EngineShared) {
-    while let Some(tasks) = shared.requests.next() {
-        let outcome = take_snapshot(shared);
-        shared.requests.ended(&outcome);
+    while let Some(Wanted { tasks, by_trigger }) = shared.requests.next(&shared.clock) {
+        // A panic must not leave those waiting who have asked.
+        let outcome = catch_unwind(AssertUnwindSafe(|| take_snapshot(shared))).unwrap_or_else(|panic| {
+            let outcome = Err(panicked("the writing of a snapshot", &*panic));
+            shared.pipeline.counters.snapshot_ended(0, &outcome);
+            outcome
+        });
+        shared.requests.ended(&outcome, by_trigger, shared.clock.nanos());
         for task in tasks {
             task.end(outcome.clone());
         }
     }
+}
+
+/// The error that a panic becomes; its message is that of the panic, if it has one.
+fn panicked(what: &str, panic: &(dyn Any + Send)) -> Error {
+    Error::new(ErrorKind::Io, "snapshot_panicked", format!("{what} panicked: {}", panic_message(panic)))
+}
+
+/// What a panic says.
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&'static str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
 }

@@ -1,7 +1,10 @@
 use std::time::Duration;
 
+use super::options::EngineOptions;
+use super::pace::Pace;
+use super::progress::{Activity, Progress};
 use super::shared::EngineShared;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result, Zxid};
 use crate::snapshot::{SnapshotInfo, SnapshotWriter};
 use crate::tree::Walk;
 
@@ -22,12 +25,36 @@ pub(super) fn take_snapshot(shared: &EngineShared) -> Result<SnapshotInfo> {
             outcome => return outcome,
         }
     }
+    let since_ns = shared.pipeline.counters.now_ns();
+    let outcome = write_snapshot(shared, start, sessions);
+    if !shared.requests.is_stopping() || outcome.is_ok() {
+        shared.pipeline.counters.snapshot_ended(since_ns, &outcome);
+    }
+    let info = outcome?;
+    // The snapshot stands, whatever becomes of the old ones.
+    let cleaned = clean_up(shared);
+    if cleaned.is_err() {
+        shared.pipeline.counters.clean_up_failed();
+    }
+    shared.requests.cleaned_up(cleaned);
+    Ok(info)
+}
+
+fn write_snapshot(shared: &EngineShared, start: Zxid, sessions: Vec<(i64, i32)>) -> Result<SnapshotInfo> {
     // The txns of the walk's time must be there when it ends.
-    let pin = shared.log.pin(start)?;
+    let _pin = shared.log.pin(start)?;
     let mut writer = shared.store.begin(start, shared.clock.wall_ms())?;
     pace(shared, &mut writer);
-    let mut walk = Walk::new();
+    let (mut walk, total) = (Walk::new(), shared.pipeline.tree.read().len());
+    let mut told_bytes = 0;
     while writer.walk(&shared.pipeline.tree, &mut walk, PLACES_AT_ONCE)? {
+        let (done_bytes, done) = writer.progress();
+        if done_bytes > told_bytes {
+            told_bytes = done_bytes;
+            let activity = Activity::WriteSnapshot;
+            let total = Some(total.max(done));
+            shared.options.progress.tell(&Progress { activity, done_bytes, total_bytes: None, done, total });
+        }
         if shared.requests.is_stopping() {
             return Err(Error::new(ErrorKind::Closed, "closed", "the engine is closing".into()));
         }
@@ -53,23 +80,34 @@ pub(super) fn take_snapshot(shared: &EngineShared) -> Result<SnapshotInfo> {
         last = record.zxid;
         writer.txn(record.zxid, record.time_ms, record.payload)?;
     }
+    let (_, done) = writer.progress();
     let mut sealed = writer.seal(end, digest)?;
     sealed.verify()?;
-    let info = sealed.publish()?;
-    drop((reader, pin));
-    clean_up(shared)?;
-    Ok(info)
+    // Before it is published: a callback that panics fails the snapshot, and must not fail one that stands.
+    let done_bytes = sealed.file_bytes();
+    shared.options.progress.tell(&Progress {
+        activity: Activity::WriteSnapshot,
+        done_bytes,
+        total_bytes: Some(done_bytes),
+        done,
+        total: Some(done),
+    });
+    sealed.publish()
 }
 
 fn pace(shared: &EngineShared, writer: &mut SnapshotWriter) {
-    let Some(bytes_per_second) = shared.options.snapshot_bytes_per_second else { return };
-    let (clock, requests) = (shared.clock.clone(), shared.requests.clone());
-    let start = clock.nanos();
-    let mut written = 0_u64;
+    let (clock, requests, pipeline) =
+        (shared.clock.clone(), shared.requests.clone(), shared.pipeline.clone());
+    let EngineOptions { snapshot_bytes_per_second: bound, snapshot_bytes_beside_writers: beside, .. } =
+        shared.options;
+    let mut pace = Pace::new(bound, beside, clock.nanos());
+    let mut logged = pipeline.last_logged();
     writer.pace(move |bytes| {
-        written += bytes;
-        let due = start + written.saturating_mul(1_000_000_000) / bytes_per_second;
-        requests.pause(Duration::from_nanos(due.saturating_sub(clock.nanos())));
+        let last = std::mem::replace(&mut logged, pipeline.last_logged());
+        let wait_ns = pace.wait_ns(bytes, clock.nanos(), logged > last);
+        if wait_ns > 0 {
+            requests.pause(Duration::from_nanos(wait_ns));
+        }
     });
 }
 

@@ -344,8 +344,13 @@ fn peers_are_planned_for_and_served() {
 
 /// Bugs of the engine that are put in on purpose.
 #[cfg(feature = "planted-bugs")]
-const BUGS: &[&str] =
-    &["engine_manifest_unsynced", "install_before_durable", "no_leader_check", "truncate_keeps_snapshots"];
+const BUGS: &[&str] = &[
+    "engine_manifest_unsynced",
+    "install_before_durable",
+    "no_leader_check",
+    "promote_unfenced",
+    "truncate_keeps_snapshots",
+];
 
 #[cfg(feature = "planted-bugs")]
 #[test]

@@ -62,9 +62,12 @@ impl Ticket {
     /// # Errors
     /// As [`wait`](Ticket::wait), and [`ErrorKind::Timeout`].
     pub fn wait_timeout(&self, timeout: Duration) -> Result<Answer> {
+        let begin_ns = self.pipeline.counters.now_ns();
         let zxid = self.durable.wait_timeout(timeout)?;
         apply(&self.pipeline, &self.slot, zxid);
-        self.slot.wait(Some(timeout)).unwrap_or_else(|| {
+        // What is left of it.
+        let passed = Duration::from_nanos(self.pipeline.counters.now_ns().saturating_sub(begin_ns));
+        self.slot.wait(Some(timeout.saturating_sub(passed))).unwrap_or_else(|| {
             let why = format!("zxid {zxid} is durable, but is not applied after {timeout:?}");
             Err(Error::new(ErrorKind::Timeout, "timeout", why))
         })

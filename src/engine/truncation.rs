@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use super::home::{Directories, Home, Room, missing};
+use super::home::{Directories, Home, Room};
 use super::manifest_file::ManifestFile;
 use super::open::check_is_new;
 use super::options::EngineOptions;
@@ -35,10 +35,7 @@ pub fn plan_truncation(dir: impl AsRef<Path>, options: &EngineOptions, to: Zxid)
         return Err(Error::new(ErrorKind::Io, "no_log", "there is no engine in this directory".into()));
     };
     let manifest = manifest.get();
-    let room = |room| {
-        let there = home.room_if_there(room, manifest.generation)?;
-        there.ok_or_else(|| missing(room, manifest.generation))
-    };
+    let room = |room| home.room_to_read(room, manifest.generation);
     let log_disk = room(Room::Log)?;
     let log_options = LogOptions { expected_database_id: Some(manifest.database_id), ..options.log.clone() };
     let (view, _) = log_options.view_on(&log_disk)?;

@@ -10,7 +10,7 @@ use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::format::snapshot::SnapshotName;
 use crate::format::{DatabaseId, EngineManifest, Numbering};
 use crate::io::{Disk, EntryKind, OpenMode};
-use crate::log::{LogOptions, RecoveryReport};
+use crate::log::{LogOptions, LogView, RecoveryReport};
 use crate::snapshot::{SnapshotFile, SnapshotInfo, load};
 use crate::tree::DataTree;
 
@@ -45,29 +45,32 @@ pub struct EngineView {
 }
 
 /// Where a view looks.
-struct Place<'a> {
-    options: &'a EngineOptions,
-    home: Directories,
+pub(super) struct Place<'a> {
+    pub(super) options: &'a EngineOptions,
+    pub(super) home: &'a dyn Home,
 }
 
 impl EngineOptions {
     /// Looks at the engine in `dir` as it stands, without opening it.
     ///
     /// # Errors
-    /// As [`open`](EngineOptions::open), for the same reasons; [`ErrorKind::Io`] with the code `no_log` if there is none.
+    /// As [`open`](EngineOptions::open), for the same reasons; [`ErrorKind::Io`] with the code `no_log` if there is
+    /// none.
     pub fn open_read_only(&self, dir: impl AsRef<Path>) -> Result<EngineView> {
         let home = Directories::open_to_read(dir.as_ref(), self.log_dir.as_deref())?;
-        let place = Place { options: self, home };
-        let (mut looks, mut doubted) = (0, None);
-        loop {
-            looks += 1;
-            match place.look() {
-                // A live server purges, and removes snapshots. Damage stays in its place.
-                Err(error) if looks < LOOKS_MAX && !is_same(doubted.as_ref(), &error) => {
-                    doubted = Some(error)
-                }
-                outcome => return outcome,
-            }
+        let place = Place { options: self, home: &home };
+        several_looks(|| place.look()).map(|(view, _)| view)
+    }
+}
+
+/// Looks again if it fails: a live server purges, and removes snapshots. Damage stays in its place.
+pub(super) fn several_looks<T>(mut look: impl FnMut() -> Result<T>) -> Result<T> {
+    let (mut looks, mut doubted) = (0, None);
+    loop {
+        looks += 1;
+        match look() {
+            Err(error) if looks < LOOKS_MAX && !is_same(doubted.as_ref(), &error) => doubted = Some(error),
+            outcome => return outcome,
         }
     }
 }
@@ -80,14 +83,34 @@ fn is_same(before: Option<&Error>, error: &Error) -> bool {
 }
 
 impl Place<'_> {
-    fn look(&self) -> Result<EngineView> {
+    pub(super) fn manifest(&self) -> Result<EngineManifest> {
         let Some(manifest) = ManifestFile::read(&self.home.root())? else {
-            check_is_new(&self.home)?;
+            check_is_new(self.home)?;
             let why = "there is no engine in this directory".into();
             return Err(Error::new(ErrorKind::Io, "no_log", why));
         };
-        let EngineManifest { database_id, generation, accepted, established, .. } = manifest.get();
-        check_asked(self.options, database_id)?;
+        check_asked(self.options, manifest.get().database_id)?;
+        Ok(manifest.get())
+    }
+
+    /// The log of the generation in use. A log of another database would make a tree that never was.
+    pub(super) fn log(&self, manifest: &EngineManifest) -> Result<(LogView, RecoveryReport)> {
+        let EngineManifest { database_id, generation, established, .. } = *manifest;
+        let options = LogOptions { expected_database_id: Some(database_id), ..self.options.log.clone() };
+        options.view_on(&self.room(Room::Log, generation, established)?).map_err(|error| {
+            if established && error.code() == "no_log" {
+                Error::corrupt("log_missing", "the directory holds no log, though there was one")
+                    .in_file(&Room::Log.name(generation))
+            } else {
+                error
+            }
+        })
+    }
+
+    /// The whole state, and the log whose end it is.
+    pub(super) fn look(&self) -> Result<(EngineView, LogView)> {
+        let manifest = self.manifest()?;
+        let EngineManifest { database_id, generation, accepted, established, .. } = manifest;
         let snapshots = self.room(Room::Snapshots, generation, established)?;
         let files = snapshot_files(&snapshots, database_id)?;
         let mut began = None;
@@ -107,27 +130,19 @@ impl Place<'_> {
         let began_with = began.as_ref().map(DataTree::last_zxid);
         // Without a whole snapshot the log begins with an empty tree; each refusal is listed.
         let mut tree = began.unwrap_or_default();
-        // A log of another database would make a tree that never was.
-        let log_options = LogOptions { expected_database_id: Some(database_id), ..self.options.log.clone() };
-        let log_disk = self.room(Room::Log, generation, established)?;
-        let (view, log) = log_options.view_on(&log_disk).map_err(|error| {
-            if established && error.code() == "no_log" {
-                Error::corrupt("log_missing", "the directory holds no log, though there was one")
-                    .in_file(&Room::Log.name(generation))
-            } else {
-                error
-            }
-        })?;
+        let (view, log) = self.log(&manifest)?;
+        // A truncation removes snapshots before it changes the log: one that is there still belongs to this log.
+        let info =
+            listed.iter().find_map(|(_, info)| info.as_ref().ok().filter(|i| Some(i.end) == began_with));
+        if info.is_some_and(|info| !is_there(&snapshots, database_id, info)) {
+            let why = "the engine has removed the snapshot that was read; look again".into();
+            return Err(Error::new(ErrorKind::Busy, "busy", why));
+        }
         let replayed = replay(&view, &mut tree, Zxid::MAX).map_err(|error| {
             let damage = listed.first().and_then(|(_, info)| info.as_ref().err());
             match (error.kind(), damage) {
                 (ErrorKind::NotInLog, Some(damage)) if began_with.is_none() => damage.clone(),
-                (ErrorKind::NotInLog, _) => {
-                    let after = began_with.unwrap_or(Zxid::ZERO);
-                    let why =
-                        format!("the log does not reach back to {after}, where the snapshot ends: {error}");
-                    Error::corrupt("snapshot_gap", why)
-                }
+                (ErrorKind::NotInLog, _) => gap(began_with, &error),
                 _ => error,
             }
         })?;
@@ -135,7 +150,7 @@ impl Place<'_> {
             let why = format!("the log ends at {}, before the snapshot's end", view.last_zxid());
             return Err(Error::corrupt("log_behind_snapshot", why));
         }
-        Ok(EngineView {
+        let seen = EngineView {
             tree,
             database_id,
             generation,
@@ -146,7 +161,8 @@ impl Place<'_> {
             replayed: replayed.txns,
             replay_failures: replayed.failures,
             log,
-        })
+        };
+        Ok((seen, view))
     }
 
     fn room(&self, room: Room, generation: u64, established: bool) -> Result<Arc<dyn Disk>> {
@@ -161,10 +177,24 @@ impl Place<'_> {
     }
 }
 
+/// The log begins behind the end of the snapshot.
+fn gap(began_with: Option<Zxid>, error: &Error) -> Error {
+    let after = began_with.unwrap_or(Zxid::ZERO);
+    let why = format!("the log does not reach back to {after}, where the snapshot ends: {error}");
+    Error::corrupt("snapshot_gap", why)
+}
+
 /// What a snapshot says of itself, and its tree unless there is one already.
 fn load_unless(has_tree: bool, file: &SnapshotFile) -> Result<(SnapshotInfo, Option<DataTree>)> {
     let tree = if has_tree { None } else { Some(load(file, &mut |_| ())?.0) };
     Ok((file.info.clone(), tree))
+}
+
+/// Whether the snapshot is the same one still.
+fn is_there(disk: &Arc<dyn Disk>, id: DatabaseId, info: &SnapshotInfo) -> bool {
+    disk.open(&info.file, OpenMode::Read).is_ok_and(|file| {
+        SnapshotFile::open_named(file, info.end, id, Numbering::Zxid).is_ok_and(|file| file.info == *info)
+    })
 }
 
 /// The snapshots in a directory, newest first.

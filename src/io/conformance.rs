@@ -1,6 +1,7 @@
 //! One suite for every disk: what the log relies on, as tests. A new backend adds one `suite!` line.
 
 mod fixture;
+mod links;
 
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use crate::base::Random;
 
 use self::fixture::{Fixture, real, simulated};
+use self::links::{a_link_is_the_same_file, what_cannot_be_linked_is_told};
 use super::{
     Backend, BackendChoice, Buffer, Durability, EntryKind, File, OpenMode, Queue, WriteOp, open_dir,
 };
@@ -23,7 +25,8 @@ macro_rules! suite {
                 queue_takes_all_it_promises queue_carries_large_buffers dropping_a_queue_drains_it
                 a_file_may_be_dropped_while_it_is_written queue_is_full_with_a_panic
                 a_queue_moves_between_threads a_failed_write_names_its_errno locked_twice_tells_the_owner
-                locks_are_released_on_drop rename_replaces removed_is_gone lengths_and_room behind_the_data_are_zeros
+                locks_are_released_on_drop rename_replaces a_link_is_the_same_file
+                what_cannot_be_linked_is_told removed_is_gone lengths_and_room behind_the_data_are_zeros
                 directory_syncs
             }
         }

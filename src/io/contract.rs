@@ -134,7 +134,7 @@ pub(crate) struct DirEntry {
 /// - Interrupted calls and short transfers are finished inside; a caller sees all or an error.
 /// - Nothing follows a symbolic link, and opening never blocks on a pipe: what is no regular file is
 ///   `ErrorKind::InvalidInput`.
-pub(crate) trait Disk: Send + Sync + fmt::Debug {
+pub(crate) trait Disk: Any + Send + Sync + fmt::Debug {
     fn info(&self) -> &BackendInfo;
     /// All names, in no order.
     fn list(&self) -> io::Result<Vec<DirEntry>>;
@@ -142,6 +142,10 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug {
     /// Replaces `to` in one step if it exists.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     fn remove(&self, name: &str) -> io::Result<()>;
+    /// Gives the file a second name, in the directory `to`: whatever is written under one of them is written under the
+    /// other. `AlreadyExists` if the name is taken, `CrossesDevices` if `to` is on another file system or of another
+    /// backend; where there are no links, any other error. Durable once `to` is synced.
+    fn hard_link(&self, name: &str, to: &dyn Disk, to_name: &str) -> io::Result<()>;
     fn sync_dir(&self) -> io::Result<()>;
     /// Takes the directory for this handle until the guard is dropped. `ErrorKind::WouldBlock` if someone
     /// else has it; the error's text then tells the owner's process id where it is known.

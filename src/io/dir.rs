@@ -1,5 +1,6 @@
 //! A directory of the real file system.
 
+use std::any::Any;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
@@ -9,7 +10,7 @@ use parking_lot::Mutex;
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::file::{KernelFile, stat_in};
+use super::file::{KernelFile, open_regular, stat_in};
 use super::lock::DirLock;
 use super::medium::{self, Medium};
 use super::probe::{Refusal, try_io_uring};
@@ -146,6 +147,18 @@ impl Disk for Directory {
     fn remove(&self, name: &str) -> io::Result<()> {
         check_name(name)?;
         Ok(fs::unlinkat(&self.fd, name, AtFlags::empty())?)
+    }
+
+    fn hard_link(&self, name: &str, to: &dyn Disk, to_name: &str) -> io::Result<()> {
+        check_name(name)?;
+        check_name(to_name)?;
+        let to: &dyn Any = to;
+        let Some(to) = to.downcast_ref::<Directory>() else {
+            return Err(io::ErrorKind::CrossesDevices.into());
+        };
+        // A link to a link, a pipe or a directory is none to a file.
+        drop(open_regular(self.fd.as_fd(), name, OFlags::RDONLY)?);
+        Ok(fs::linkat(&self.fd, name, &to.fd, to_name, AtFlags::empty())?)
     }
 
     fn sync_dir(&self) -> io::Result<()> {

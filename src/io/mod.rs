@@ -3,6 +3,7 @@
 mod buffer;
 mod contract;
 mod dir;
+mod duplicate;
 mod file;
 mod folders;
 mod lock;
@@ -28,6 +29,7 @@ pub(crate) use contract::{
     Completion, DirEntry, Disk, Durability, EntryKind, File, Lock, OpenMode, QUEUE_DEPTH, Queue, WriteOp,
 };
 pub(crate) use dir::{open_dir, open_dir_to_read};
+pub(crate) use duplicate::{Duplicated, copy, duplicate};
 pub(crate) use folders::{ensure_dir, names_in, remove_dir};
 pub(crate) use prefetch::prefetch;
 pub(crate) use wait_word::WaitWord;

@@ -47,7 +47,7 @@ impl Log {
         self.durable.raise(Zxid::new(zxid));
         drop(inner);
         self.room.wake(batch);
-        self.room.tell(batch, batch + 1, &Ok(()));
+        assert!(self.room.tell(batch, batch + 1, &Ok(())));
     }
 }
 
@@ -108,7 +108,7 @@ fn loom_a_task_that_finds_nothing_is_woken() {
         log.room.listen(Listener { batch: 0, tell: Tell::Waker(Waker::from(flag.clone())) });
         let pending = log.durable.get() < Zxid::new(1);
         if !pending {
-            log.room.tell(0, 1, &Ok(()));
+            assert!(log.room.tell(0, 1, &Ok(())));
         }
         leader.join().unwrap();
         assert!(!pending || flag.0.load(Ordering::SeqCst), "pending, and nobody will ever say so");

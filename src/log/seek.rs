@@ -1,4 +1,5 @@
 use super::handle::Log;
+use super::segments::Segment;
 use crate::base::{Result, Zxid, limits};
 use crate::format::IndexEntry;
 
@@ -24,6 +25,18 @@ impl Log {
             before = record.zxid;
         }
         Ok((before, None))
+    }
+
+    /// The salt of the segment that holds a durable record; none if it is not there. No two segments have the same:
+    /// as long as the record is in the same segment, it is the same record.
+    pub(crate) fn segment_of(&self, zxid: Zxid) -> Option<u64> {
+        let durable = self.durable_zxid();
+        let segments = self.shared.segments.read();
+        let holds = |segment: &&Segment| {
+            let last = segment.ended.as_ref().map_or(durable, |ended| ended.last_zxid.min(durable));
+            segment.floor_zxid < zxid && zxid <= last
+        };
+        segments.iter().find(holds).map(|segment| segment.header.salt)
     }
 
     /// About how many bytes of log stand behind `zxid`, to the unit of the index.

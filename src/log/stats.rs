@@ -1,11 +1,8 @@
 use std::time::Duration;
 
-use crate::base::Zxid;
+use crate::base::{BUCKETS, Zxid, bucket, quantile_ns};
 use crate::io::{Durability, WriteOp};
 use crate::log::options::LogOptions;
-
-/// Latencies are kept in buckets of an eighth of a power of two, from 1 us on.
-const BUCKETS: usize = 8 * 32;
 
 /// What a log has done since it was opened, as numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,7 +125,7 @@ impl Recorder {
 
     /// The numbers so far; the watermarks are the caller's to add.
     pub(crate) fn snapshot(&self) -> LogStats {
-        let quantile = |permille| Duration::from_nanos(self.quantile_ns(permille));
+        let quantile = |permille| Duration::from_nanos(quantile_ns(&self.buckets[..], permille));
         LogStats {
             sync_p50: quantile(500),
             sync_p99: quantile(990),
@@ -136,45 +133,12 @@ impl Recorder {
             ..self.stats.clone()
         }
     }
-
-    fn quantile_ns(&self, permille: u64) -> u64 {
-        let total: u64 = self.buckets.iter().sum();
-        let mut left = (total * permille).div_ceil(1000);
-        for (at, count) in self.buckets.iter().enumerate() {
-            if *count >= left && left > 0 {
-                return upper_bound_ns(at);
-            }
-            left -= count;
-        }
-        0
-    }
-}
-
-fn bucket(ns: u64) -> usize {
-    let us = (ns / 1000).max(1);
-    let power = us.ilog2() as usize;
-    let eighth = ((us << 3 >> power) & 7) as usize;
-    (power * 8 + eighth).min(BUCKETS - 1)
-}
-
-fn upper_bound_ns(bucket: usize) -> u64 {
-    let (power, eighth) = (bucket / 8, (bucket % 8) as u64);
-    (((8 + eighth + 1) << power) * 1000).div_ceil(8)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::io::WriteMode;
-
-    #[test]
-    fn buckets_cover_everything_within_an_eighth() {
-        for us in [1u64, 2, 3, 7, 8, 9, 145, 1000, 123_456, 4_000_000_000] {
-            let bound = upper_bound_ns(bucket(us * 1000));
-            assert!(bound >= us * 1000 && bound <= us * 1000 * 5 / 4 + 1000, "{us} us -> {bound} ns");
-        }
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
-    }
 
     #[test]
     fn a_log_that_does_not_sync_counts_no_syncs() {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::base::{Error, ErrorKind, Result, Zxid};
-use crate::log::engine::Shared;
+use crate::log::engine::{Shared, callback_panicked};
 use crate::log::waiting::{Listener, Tell};
 
 /// The promise that an appended record will be durable, or that you will be told why not.
@@ -83,7 +83,11 @@ impl AppendTicket {
         let waiting = self.shared.waiting();
         waiting.listen(Listener { batch: self.batch, tell });
         match self.shared.outcome(self.zxid) {
-            Some(outcome) => waiting.tell(self.batch, self.batch + 1, &outcome),
+            Some(outcome) => {
+                if !waiting.tell(self.batch, self.batch + 1, &outcome) {
+                    self.shared.fail(callback_panicked());
+                }
+            }
             None => self.shared.kick(),
         }
     }

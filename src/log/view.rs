@@ -85,6 +85,14 @@ impl LogView {
         self.judged.last_zxid
     }
 
+    /// The salt of the segment that holds the record; none if it is not there. No two segments have the same: as long
+    /// as the record is in the same segment, it is the same record.
+    pub(crate) fn segment_of(&self, zxid: Zxid) -> Option<u64> {
+        let segments = &self.judged.segments;
+        let at = segments.partition_point(|segment| segment.last_zxid < zxid);
+        segments.get(at).filter(|segment| segment.floor_zxid < zxid).map(|segment| segment.header.salt)
+    }
+
     /// The newest durable epoch.
     pub fn epoch(&self) -> Epoch {
         self.judged.epoch

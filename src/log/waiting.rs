@@ -1,4 +1,5 @@
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 use crate::base::Result;
@@ -76,12 +77,14 @@ impl WaitingRoom {
         self.place(batch).word.wake_all();
     }
 
-    /// Tells the listeners of all groups before `end_batch` that share the place of `batch`.
-    pub(crate) fn tell(&self, batch: u64, end_batch: u64, result: &Result<()>) {
+    /// Tells the listeners of all groups before `end_batch` that share the place of `batch`. Whether all of them took
+    /// it: false if one has panicked, which is not the fault of whoever tells.
+    #[must_use = "a callback that panicks is told of"]
+    pub(crate) fn tell(&self, batch: u64, end_batch: u64, result: &Result<()>) -> bool {
         let place = self.place(batch);
         fence(Ordering::SeqCst);
         if place.listener_count.load(Ordering::SeqCst) == 0 {
-            return;
+            return true;
         }
         let told: Vec<Listener> = {
             let mut listeners = place.listeners.lock();
@@ -91,19 +94,23 @@ impl WaitingRoom {
             told
         };
         // Outside the lock: a callback may append and listen again.
+        let mut all_took_it = true;
         for listener in told {
-            match listener.tell {
+            let tell = || match listener.tell {
                 Tell::Waker(waker) => waker.wake(),
                 Tell::Call(call) => call(result.clone()),
-            }
+            };
+            all_took_it &= catch_unwind(AssertUnwindSafe(tell)).is_ok();
         }
+        all_took_it
     }
 
     /// Wakes and tells everyone: the log has failed.
     pub(crate) fn fail(&self, result: &Result<()>) {
         for batch in 0..PLACES as u64 {
             self.wake(batch);
-            self.tell(batch, u64::MAX, result);
+            // The log has failed already.
+            let _all_took_it = self.tell(batch, u64::MAX, result);
         }
     }
 }

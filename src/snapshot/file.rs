@@ -35,6 +35,18 @@ pub struct SnapshotInfo {
     pub created_ms: i64,
 }
 
+/// Bytes of a snapshot's file that are not what was written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct DamagedRange {
+    /// Where it begins.
+    pub offset: u64,
+    /// Where it ends.
+    pub end_offset: u64,
+    /// A stable word for what is wrong; see [`Error::code`].
+    pub code: &'static str,
+}
+
 /// A snapshot's file, open to be read: its header, trailer and index hold.
 #[derive(Debug)]
 pub(crate) struct SnapshotFile {
@@ -143,6 +155,15 @@ impl SnapshotFile {
             at += bytes.len() as u64;
         }
         out.flush().map_err(|e| Error::io("send a snapshot", e))
+    }
+
+    /// All blocks that do not hold.
+    pub(super) fn damaged_blocks(&self) -> Vec<DamagedRange> {
+        let damage = |number: usize| {
+            let (place, error) = (self.blocks[number], self.block(number).err()?);
+            Some(DamagedRange { offset: place.offset, end_offset: place.end(), code: error.code() })
+        };
+        (0..self.blocks.len()).filter_map(damage).collect()
     }
 
     /// Reads and verifies the block of this number.

@@ -15,6 +15,8 @@ const BLOCKS_AHEAD: usize = 3;
 pub(crate) struct LoadProgress {
     pub(crate) done_bytes: u64,
     pub(crate) total_bytes: u64,
+    pub(crate) done_nodes: u64,
+    pub(crate) total_nodes: u64,
 }
 
 /// What the entries of a snapshot are handed to.
@@ -133,6 +135,8 @@ fn read(
         progress(LoadProgress {
             done_bytes: block.offset + block.total_bytes(),
             total_bytes: info.file_bytes,
+            done_nodes: state.counts[0],
+            total_nodes: info.nodes,
         });
         Ok(())
     };

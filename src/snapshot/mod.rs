@@ -9,10 +9,8 @@ mod tests;
 mod writer;
 
 pub(crate) use file::SnapshotFile;
-pub use file::SnapshotInfo;
-#[cfg(test)]
-pub(crate) use load::LoadProgress;
-pub(crate) use load::{Checking, Reading, Visitor, load, walked};
+pub use file::{DamagedRange, SnapshotInfo};
+pub(crate) use load::{Checking, LoadProgress, Reading, Visitor, load, walked};
 pub(crate) use store::SnapshotStore;
 #[cfg(test)]
 pub(crate) use store::StoreReport;

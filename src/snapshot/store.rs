@@ -3,14 +3,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::file::{SnapshotFile, SnapshotInfo};
+use super::file::{DamagedRange, SnapshotFile, SnapshotInfo};
 use super::load::verify;
 use super::receive::Received;
 use super::writer::SnapshotWriter;
 use crate::base::{Error, ErrorKind, Random, Result, Zxid};
 use crate::format::snapshot::{SnapshotHeader, SnapshotName, snapshot_name};
 use crate::format::{DatabaseId, Name, Numbering};
-use crate::io::{Backend, Disk, EntryKind, OpenMode};
+use crate::io::{Backend, Disk, Duplicated, EntryKind, OpenMode, duplicate};
 
 /// The snapshots of one database, in one directory. Clones are the same store.
 #[derive(Clone, Debug)]
@@ -128,6 +128,25 @@ impl SnapshotStore {
         Ok(file.info)
     }
 
+    /// Reads it again, and lists all of its bytes that are damaged.
+    pub(crate) fn examine(&self, end: Zxid) -> (Result<SnapshotInfo>, Vec<DamagedRange>) {
+        let outcome = self.verify(end);
+        let Some(error) = outcome.as_ref().err().filter(|error| error.kind() == ErrorKind::Corrupt) else {
+            return (outcome, Vec::new());
+        };
+        let mut damaged = self.shared.open_file(end).map_or(Vec::new(), |file| file.damaged_blocks());
+        if damaged.is_empty() {
+            // Not in one block alone: from where it shows to the end of the file.
+            let len = self.shared.disk.open(&snapshot_name(end), OpenMode::Read).and_then(|file| file.len());
+            if let (Ok(end_offset), code) = (len, error.code()) {
+                damaged.push(DamagedRange { offset: error.at().offset.unwrap_or(0), end_offset, code });
+            }
+        }
+        // It counts no longer.
+        self.shared.published(end, false);
+        (outcome, damaged)
+    }
+
     /// The same, unless it is known to be well.
     fn check(&self, end: Zxid) -> Result<()> {
         let known = self.shared.state.lock().snapshots.get(&end) == Some(&true);
@@ -157,6 +176,23 @@ impl SnapshotStore {
             self.shared.sync_dir()?;
         }
         Ok(report)
+    }
+
+    /// Brings all snapshots into the empty directory `to`, by links where there are any: a published file is never
+    /// written again, only replaced. The names there are durable when this returns. How many files were linked, and how
+    /// many bytes copied of each of the others.
+    pub(crate) fn duplicate_to(&self, to: &dyn Disk) -> Result<(u64, Vec<u64>)> {
+        let (mut linked, mut copied) = (0, Vec::new());
+        for end in self.snapshots() {
+            let name = snapshot_name(end);
+            let wrap = |e| Error::io("link a snapshot", e).in_file(&name);
+            match duplicate(self.shared.disk.as_ref(), &name, to).map_err(wrap)? {
+                Duplicated::Linked => linked += 1,
+                Duplicated::Copied(bytes) => copied.push(bytes),
+            }
+        }
+        to.sync_dir().map_err(|e| Error::io("sync a directory of snapshots", e))?;
+        Ok((linked, copied))
     }
 
     /// Removes all snapshots that hold txns after `zxid`, newest first: before the log is truncated to it.

@@ -14,6 +14,9 @@ use crate::tree::{Owner, SharedTree, Walk, WalkedNode};
 
 /// A block is closed once it has so many bytes.
 pub(super) const BLOCK_BYTES: usize = 256 * 1024;
+/// The file is synced each time that so many bytes were written: one sync of all of it at the end keeps the device from
+/// the log for as long as it takes (decision 7 has what was measured).
+const SYNCED_AT_ONCE: u64 = 2 << 20;
 /// Places of the store between two looks at how full the block is.
 const STRIDE: u32 = 32;
 
@@ -23,6 +26,7 @@ pub(crate) struct SnapshotWriter {
     file: Arc<dyn File>,
     header: SnapshotHeader,
     offset: u64,
+    synced: u64,
     places: Vec<BlockPlace>,
     kind: SnapshotBlockKind,
     body: Vec<u8>,
@@ -72,6 +76,7 @@ impl SnapshotWriter {
             file,
             header,
             offset: SNAPSHOT_HEADER_BYTES as u64,
+            synced: 0,
             places: Vec::new(),
             kind: SnapshotBlockKind::Nodes,
             body: Vec::with_capacity(BLOCK_BYTES + 4096),
@@ -86,6 +91,11 @@ impl SnapshotWriter {
     /// Has `pace` called after each write, with how many bytes it had; it may sleep.
     pub(crate) fn pace(&mut self, pace: impl FnMut(u64) + Send + 'static) {
         self.pace = Box::new(pace);
+    }
+
+    /// How many bytes were written, and how many nodes were taken.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        (self.offset, self.counts[0])
     }
 
     /// Goes on with a walk for at most `places` places, or until a block is full; false at its end. The tree is
@@ -172,7 +182,7 @@ impl SnapshotWriter {
         let wrap = |e| Error::io("write a snapshot", e).in_file(self.file.name());
         self.file.write_all_at(self.offset, &trailer.encode(self.header.seed())).map_err(wrap)?;
         self.file.sync().map_err(wrap)?;
-        Ok(Sealed { temp: self.temp, end, verified: false })
+        Ok(Sealed { temp: self.temp, end, file_bytes, verified: false })
     }
 
     fn enter(&mut self, kind: SnapshotBlockKind) -> Result<()> {
@@ -218,6 +228,10 @@ impl SnapshotWriter {
         self.body.shrink_to(BLOCK_BYTES + 4096);
         self.count = 0;
         self.nodes = NodeEncoder::default();
+        if self.offset - self.synced >= SYNCED_AT_ONCE {
+            self.file.sync().map_err(wrap)?;
+            self.synced = self.offset;
+        }
         (self.pace)(block.total_bytes());
         Ok(())
     }
@@ -228,10 +242,16 @@ impl SnapshotWriter {
 pub(crate) struct Sealed {
     temp: Temp,
     end: Zxid,
+    file_bytes: u64,
     verified: bool,
 }
 
 impl Sealed {
+    /// How many bytes it has.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
     /// Reads and checks all that was written, past the page cache where the file system can.
     pub(crate) fn verify(&mut self) -> Result<()> {
         let store = &self.temp.store;

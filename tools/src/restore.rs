@@ -2,7 +2,7 @@ use std::io::ErrorKind as IoErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arborlog::{EngineOptions, Execution, RestoreOptions, RestoreProgress, RestoreReport, RestoreTarget};
+use arborlog::{Activity, EngineOptions, Execution, Progress, RestoreOptions, RestoreReport, RestoreTarget};
 use serde_json::json;
 
 use crate::engine_args::RestoreArguments;
@@ -19,10 +19,7 @@ pub(crate) fn run(arguments: &RestoreArguments, output: &mut Output) -> Result<(
         return Err(no_engine(source));
     }
     let bar = Arc::new(Mutex::new(Bar::new()));
-    let mut what = RestoreOptions::new().sessions(!arguments.without_sessions).on_progress({
-        let bar = bar.clone();
-        move |progress| show(&mut bar.lock().unwrap_or_else(PoisonError::into_inner), progress)
-    });
+    let mut what = RestoreOptions::new().sessions(!arguments.without_sessions);
     if let Some(dir) = &arguments.source_log_dir {
         what = what.source_log_dir(dir);
     }
@@ -31,7 +28,10 @@ pub(crate) fn run(arguments: &RestoreArguments, output: &mut Output) -> Result<(
         (None, Some(time_ms)) => what.target(RestoreTarget::TimeMs(time_ms)),
         (None, None) => what,
     };
-    let mut options = EngineOptions::new();
+    let mut options = EngineOptions::new().on_progress({
+        let bar = bar.clone();
+        move |progress| show(&mut bar.lock().unwrap_or_else(PoisonError::into_inner), progress)
+    });
     if let Some(dir) = &arguments.log_dir {
         options = options.log_dir(dir);
     }
@@ -66,11 +66,11 @@ fn make_dir(dest: &Path) -> Result<bool, Failure> {
     }
 }
 
-fn show(bar: &mut Bar, progress: RestoreProgress) {
-    match progress {
-        RestoreProgress::Loading { done_bytes, total_bytes } => bar.show_bytes(done_bytes, total_bytes),
-        RestoreProgress::Replaying { txns, zxid } => bar.say(&format!("replayed {txns} txns, up to {zxid}")),
-        RestoreProgress::Writing { nodes } => bar.say(&format!("writing {nodes} nodes")),
+fn show(bar: &mut Bar, progress: &Progress) {
+    match (progress.activity, progress.total_bytes) {
+        (Activity::LoadSnapshot, Some(total_bytes)) => bar.show_bytes(progress.done_bytes, total_bytes),
+        (Activity::ReplayLog, _) => bar.say(&format!("replayed {} txns", progress.done)),
+        (Activity::WriteSnapshot, _) => bar.say(&format!("writing {} nodes", progress.total.unwrap_or(0))),
         _ => {}
     }
 }

@@ -24,6 +24,8 @@ pub struct SimCounters {
     pub sync_dirs: u64,
     /// Renames.
     pub renames: u64,
+    /// Second names given to files.
+    pub links: u64,
     /// Removals.
     pub removes: u64,
     /// Changes of a length.

@@ -17,6 +17,8 @@ pub enum FaultOp {
     SyncDir,
     /// Renaming; matches by either name.
     Rename,
+    /// Giving a file a second name; matches by either.
+    Link,
     /// Removing.
     Remove,
     /// Changing a length.

@@ -1,5 +1,6 @@
 //! One simulated process's view of the directory.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -66,6 +67,17 @@ impl Disk for Handle {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.shared.lock().remove(self.process, name)
+    }
+
+    fn hard_link(&self, name: &str, to: &dyn Disk, to_name: &str) -> io::Result<()> {
+        let to: &dyn Any = to;
+        // Each simulated disk has one directory, and is a file system of its own.
+        match to.downcast_ref::<Handle>() {
+            Some(to) if Arc::ptr_eq(&to.shared, &self.shared) => {
+                self.shared.lock().hard_link(self.process, name, to_name)
+            }
+            _ => Err(io::ErrorKind::CrossesDevices.into()),
+        }
     }
 
     fn sync_dir(&self) -> io::Result<()> {

@@ -94,6 +94,23 @@ impl State {
         })
     }
 
+    pub(super) fn hard_link(&mut self, process: u64, name: &str, to: &str) -> io::Result<()> {
+        check_name(name)?;
+        check_name(to)?;
+        self.operation(process, |state| {
+            state.counters.links += 1;
+            let effect = state.strike(FaultOp::Link, &[name, to])?;
+            let inode = state.file(name)?;
+            if state.medium.names.entry(to).is_some() {
+                return Err(Errno::EXIST.into());
+            }
+            if effect.is_none() {
+                state.medium.names.link(to.into(), Entry::File(inode));
+            }
+            Ok(())
+        })
+    }
+
     pub(super) fn sync_dir(&mut self, process: u64) -> io::Result<()> {
         self.operation(process, |state| {
             state.counters.sync_dirs += 1;

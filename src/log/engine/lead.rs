@@ -1,7 +1,8 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use super::shared::{Inner, Shared};
-use crate::base::Error;
+use crate::base::{Error, ErrorKind};
 use crate::io::{Completion, Disk, Queue};
 use crate::log::commit::{Progress, RetiredSegment, Start, Started};
 
@@ -156,21 +157,33 @@ impl Shared {
         if room {
             self.room.notify_all();
         }
-        if let Some(progress) = progress {
-            if let Some(call) = self.on_durable.get() {
-                (call.0)(progress.durable_zxid);
-            }
-            for batch in progress.first_batch..progress.end_batch {
-                self.waiting.wake(batch);
-                self.waiting.tell(batch, progress.end_batch, &Ok(()));
-            }
-        }
+        let all_took_it = progress.is_none_or(|progress| self.tell(progress));
         if let Some(batch) = heir.filter(|_| crowd) {
             self.wake_heir(batch);
         }
         if let Some(first) = failure {
             self.publish_failure(first);
+        } else if !all_took_it {
+            self.fail(callback_panicked());
         }
+    }
+
+    /// Tells those who wait what has become durable. False if a callback of theirs has panicked: this thread goes on,
+    /// and so do the others who wait.
+    fn tell(&self, progress: Progress) -> bool {
+        let durable = progress.durable_zxid;
+        let call = self.on_durable.get();
+        let mut all_took_it = catch_unwind(AssertUnwindSafe(|| {
+            if let Some(call) = call {
+                (call.0)(durable);
+            }
+        }))
+        .is_ok();
+        for batch in progress.first_batch..progress.end_batch {
+            self.waiting.wake(batch);
+            all_took_it &= self.waiting.tell(batch, progress.end_batch, &Ok(()));
+        }
+        all_took_it
     }
 
     fn wake_heir(&self, batch: u64) {
@@ -181,4 +194,11 @@ impl Shared {
             self.kick();
         }
     }
+}
+
+/// Nobody knows what a callback that has panicked did not do, so nothing more is taken.
+#[cold]
+pub(crate) fn callback_panicked() -> Error {
+    let why = "a callback of a ticket panicked; what was durable then stays so".to_owned();
+    Error::new(ErrorKind::Io, "callback_panicked", why)
 }

@@ -6,6 +6,7 @@ mod preparer;
 mod shared;
 mod shutdown;
 
+pub(crate) use lead::callback_panicked;
 #[cfg(test)]
 pub(crate) use lead::{Begin, UnderWay};
 pub(crate) use shared::{OnDurable, Patience, Shared, StartOptions};

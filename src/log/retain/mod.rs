@@ -1,5 +1,6 @@
 //! What is kept and what goes: pins, purging from the front, truncation from the back.
 
+mod checkpoint;
 mod overlay;
 mod pin;
 mod purge;

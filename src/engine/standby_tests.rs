@@ -1,0 +1,157 @@
+//! A standby beside an owner, and in its place.
+
+use std::path::Path;
+
+use super::*;
+use crate::base::{Epoch, ErrorKind, Zxid};
+use crate::format::{Acl, Txn, TxnBody};
+use crate::log::LogOptions;
+use crate::tree::{CreateRequest, Request};
+
+fn options() -> EngineOptions {
+    EngineOptions::new().log(LogOptions::new().segment_bytes(256 << 10)).snap_count(0)
+}
+
+fn make(engine: &Engine, path: &str) -> Zxid {
+    let acl = [Acl::open()];
+    let create = Request::Create(CreateRequest::new(path, path.as_bytes(), &acl));
+    let answer = engine.submit(&create, &Caller::default()).unwrap().wait().unwrap();
+    assert!(answer.code().is_ok(), "{path}");
+    answer.zxid
+}
+
+fn same(standby: &Standby, engine: &Engine) {
+    let tree = engine.tree();
+    assert_eq!((standby.tree().digest(), standby.last_zxid()), (tree.digest(), tree.last_zxid()));
+}
+
+fn names(dir: &Path) -> Vec<(std::ffi::OsString, u64)> {
+    let entries = dir.read_dir().unwrap().map(Result::unwrap);
+    let mut names: Vec<_> = entries.map(|e| (e.file_name(), e.metadata().unwrap().len())).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_standby_follows_and_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(options().open_standby(dir.path()).unwrap_err().code(), "no_log");
+    let (engine, _) = options().open(dir.path()).unwrap();
+    let mut standby = options().open_standby(dir.path()).unwrap();
+    same(&standby, &engine);
+    for round in 0..5 {
+        for n in 0..20 {
+            make(&engine, &format!("/{round}-{n}"));
+        }
+        if round == 2 {
+            engine.snapshot().unwrap().join().unwrap();
+            engine.enter_epoch(Epoch::new(3)).unwrap();
+        }
+        let before = [names(dir.path()), names(&dir.path().join("log-1"))];
+        let caught = standby.catch_up().unwrap();
+        assert_eq!((caught.txns, caught.reloaded), (20, false));
+        same(&standby, &engine);
+        assert_eq!(before, [names(dir.path()), names(&dir.path().join("log-1"))]);
+    }
+    assert_eq!((standby.accepted_epoch(), standby.current_epoch()), (Epoch::new(3), Epoch::new(3)));
+    assert_eq!(standby.catch_up().unwrap().txns, 0);
+}
+
+#[test]
+fn a_standby_reads_anew_what_has_become_another_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().snapshots_kept(1).open(dir.path()).unwrap();
+    let keep = make(&engine, "/keep");
+    let gone = make(&engine, "/gone");
+    let mut standby = options().open_standby(dir.path()).unwrap();
+    // The same zxids again, with other txns.
+    let (engine, _, _) = engine.truncate(Epoch::ZERO, keep).unwrap();
+    assert_eq!(make(&engine, "/other"), gone);
+    assert!(standby.catch_up().unwrap().reloaded);
+    same(&standby, &engine);
+    assert!(standby.tree().get("/gone").is_none());
+    // Purged before it was read.
+    for n in 0..3000 {
+        let path = format!("/{n}-{:0200}", 0);
+        let acl = [Acl::open()];
+        let create = Request::Create(CreateRequest::new(&path, b"", &acl));
+        drop(engine.submit(&create, &Caller::default()).unwrap());
+    }
+    make(&engine, "/many");
+    engine.snapshot().unwrap().join().unwrap();
+    assert!(engine.changes(standby.last_zxid(), "").is_err(), "it is purged");
+    assert!(standby.catch_up().unwrap().reloaded);
+    same(&standby, &engine);
+    // Another whole state.
+    let mut bytes = Vec::new();
+    engine.send_snapshot(&mut bytes).unwrap();
+    let (engine, _) = engine.install(Epoch::ZERO, &mut bytes.as_slice()).unwrap();
+    make(&engine, "/after-install");
+    assert!(standby.catch_up().unwrap().reloaded);
+    same(&standby, &engine);
+    make(&engine, "/more");
+    assert!(!standby.catch_up().unwrap().reloaded);
+    same(&standby, &engine);
+}
+
+#[test]
+fn ep_a_promotion_is_fenced_and_durable_before_it_begins() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().open(dir.path()).unwrap();
+    engine.enter_epoch(Epoch::new(4)).unwrap();
+    make(&engine, "/a");
+    let mut standby = options().open_standby(dir.path()).unwrap();
+    make(&engine, "/b");
+    let error = standby.promote(Epoch::new(5)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    assert_eq!(engine.accepted_epoch(), Epoch::new(4), "nothing was changed");
+    assert!(!standby.catch_up().unwrap().reloaded, "nor was the standby");
+    make(&engine, "/c");
+    // Killed, as it were.
+    drop(engine);
+    for old in 0..4 {
+        assert_eq!(standby.promote(Epoch::new(old)).unwrap_err().kind(), ErrorKind::Fenced);
+    }
+    let (engine, report) = standby.promote(Epoch::new(5)).unwrap();
+    assert_eq!((report.went_on, report.replayed), (Some(Zxid::from_parts(4, 2)), 1));
+    assert!(report.to_string().contains("standby"), "{report}");
+    assert!(engine.tree().get("/c").is_some());
+    assert_eq!((engine.accepted_epoch(), engine.current_epoch()), (Epoch::new(5), Epoch::new(5)));
+    assert_eq!(make(&engine, "/d"), Zxid::from_parts(5, 1));
+    let body = TxnBody::CreateSession { timeout_ms: 1 };
+    let txn = Txn { zxid: Zxid::from_parts(4, 4), time_ms: 1, session_id: 7, cxid: 0, digest: None, body };
+    assert_eq!(engine.append(Epoch::new(4), &txn).unwrap_err().kind(), ErrorKind::Fenced);
+    // Another standby of the directory that missed all of this.
+    let digest = engine.tree().digest();
+    drop(engine);
+    for old in [0, 4] {
+        assert_eq!(standby.promote(Epoch::new(old)).unwrap_err().kind(), ErrorKind::Fenced, "for ever");
+    }
+    assert!(standby.catch_up().unwrap().reloaded, "its tree was given away");
+    let (engine, _) = standby.promote(Epoch::new(5)).unwrap();
+    assert_eq!(engine.tree().digest(), digest);
+    let error = standby.promote(Epoch::new(1 << 32)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn a_promotion_does_not_go_on_from_what_was_cut_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().open(dir.path()).unwrap();
+    let keep = make(&engine, "/keep");
+    let gone = make(&engine, "/gone");
+    let mut standby = options().open_standby(dir.path()).unwrap();
+    let (engine, _, _) = engine.truncate(Epoch::ZERO, keep).unwrap();
+    assert_eq!(make(&engine, "/other"), gone);
+    let digest = engine.tree().digest();
+    engine.close().unwrap();
+    let (engine, report) = standby.promote(Epoch::new(1)).unwrap();
+    assert_eq!((report.went_on, report.digest), (None, digest));
+    // Nor from what the log does not reach.
+    let mut standby = options().open_standby(dir.path()).unwrap();
+    let (engine, _, _) = engine.truncate(Epoch::new(1), keep).unwrap();
+    let digest = engine.tree().digest();
+    drop(engine);
+    let (_engine, report) = standby.promote(Epoch::new(2)).unwrap();
+    assert_eq!((report.went_on, report.digest), (None, digest));
+}
