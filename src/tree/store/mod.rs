@@ -14,9 +14,4 @@ pub(super) use children::Children;
 pub(super) use index::Index;
 pub use large::Data;
 pub(super) use node::{Node, NodeId, Packed};
-pub(super) use nodes::Nodes;
-
-/// The length of data; null has none.
-pub(super) fn len_of(data: Option<&[u8]>) -> usize {
-    data.map_or(0, <[u8]>::len)
-}
+pub(super) use nodes::{Nodes, len_of};

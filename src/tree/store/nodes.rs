@@ -1,6 +1,6 @@
 use super::large::{Data, Large};
 use super::slab::{Slab, UNIT, units_of};
-use super::{Node, NodeId, len_of};
+use super::{Node, NodeId};
 use crate::io::prefetch;
 
 const HEADER: usize = size_of::<Node>();
@@ -208,6 +208,11 @@ impl Nodes {
         }
         self.at_mut(id).set(Node::DATA_APART, false);
     }
+}
+
+/// The length of data; null has none.
+pub(crate) fn len_of(data: Option<&[u8]>) -> usize {
+    data.map_or(0, <[u8]>::len)
 }
 
 fn header(record: &[u8]) -> &Node {
