@@ -10,7 +10,7 @@ use super::progress::Told;
 use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::snapshot::{SnapshotName, snapshot_name};
 use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Paths, Txn, TxnBody};
-use crate::io::{Disk, OpenMode};
+use crate::io::{Disk, EntryKind, OpenMode};
 use crate::log::{Execution, LogOptions, LogView};
 use crate::snapshot::{SnapshotFile, SnapshotInfo, load};
 use crate::tree::DataTree;
@@ -322,6 +322,7 @@ impl Source {
         let entries = self.snapshots.list().map_err(|e| Error::io("list the snapshots' directory", e))?;
         let mut ends: Vec<Zxid> = entries
             .iter()
+            .filter(|entry| entry.kind == EntryKind::File)
             .filter_map(|entry| match SnapshotName::parse(&entry.name) {
                 SnapshotName::Snapshot(end) => Some(end),
                 _ => None,
@@ -333,7 +334,10 @@ impl Source {
         for end in ends.into_iter().rev() {
             match self.load(end, progress) {
                 Ok((tree, info)) => return Ok((tree, Some(info), skipped)),
-                Err(error) if error.kind() == ErrorKind::Corrupt => skipped.push((end, error)),
+                Err(error) if error.kind() == ErrorKind::Corrupt || is_not_there(&error) => {
+                    // A live source may have removed it since the listing.
+                    skipped.push((end, error));
+                }
                 Err(error) => return Err(error),
             }
         }
