@@ -191,7 +191,7 @@ fn a_directory_in_the_manifests_place_is_named() {
 }
 
 #[test]
-fn a_snapshot_is_paced_beside_writers_only() {
+fn pf_03_a_snapshot_is_paced_beside_writers_only() {
     let dir = tempfile::tempdir().unwrap();
     let slow = options().snapshot_bytes_beside_writers(Some(1 << 20));
     assert!(options().snapshot_bytes_beside_writers(Some(1 << 19)).open(dir.path()).is_err());

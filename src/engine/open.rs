@@ -14,7 +14,7 @@ use super::shared::EngineShared;
 use super::stats::Counters;
 use super::trigger::SnapshotTrigger;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
-use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Txn, TxnBody};
+use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Txn};
 use crate::io::{Disk, EntryKind, Lock};
 use crate::log::{Log, LogOptions, Record, RecoveryReport};
 use crate::snapshot::{SnapshotInfo, SnapshotStore, load};
@@ -321,9 +321,7 @@ impl Replayed {
         self.txns += 1;
         self.bytes += record.payload.len() as u64;
         // The state before was whole, so nothing that was right when it was logged can fail now.
-        if !matches!(txn.body, TxnBody::Error { .. } | TxnBody::Multi(_))
-            && matches!(outcome, Outcome::Failed(_))
-        {
+        if !txn.body.may_fail() && matches!(outcome, Outcome::Failed(_)) {
             self.failures += 1;
         }
     }

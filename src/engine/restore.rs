@@ -231,12 +231,18 @@ pub(super) fn in_place(
     let number = home.generations()?.last().map_or(generation, |last| *last.max(&generation)) + 1;
     manifest.commit(|manifest| manifest.spare = number)?;
     let next = Generation { home, number, database_id, options, clock: &clock };
-    next.write(&next.store()?, tree, epoch)?;
     // The state from before is nobody's spare: it is not removed.
-    manifest.commit(|manifest| {
-        (manifest.generation, manifest.spare, manifest.established) = (number, 0, true);
-        manifest.accepted = manifest.accepted.max(epoch);
-    })?;
+    let commit = || {
+        manifest.commit(|manifest| {
+            (manifest.generation, manifest.spare, manifest.established) = (number, 0, true);
+            manifest.accepted = manifest.accepted.max(epoch);
+        })
+    };
+    if crate::planted("restore_before_durable") {
+        commit()?;
+    }
+    next.write(&next.store()?, tree, epoch)?;
+    commit()?;
     Ok(RestoreReport { database_id, kept_generation: Some(generation), ..report })
 }
 

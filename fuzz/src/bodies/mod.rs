@@ -4,6 +4,7 @@
 //! Where the input becomes a directory of files, [`directory::check`] holds for that.
 
 mod directory;
+mod engine_ops;
 mod frame_decode;
 mod golden;
 mod layout;
@@ -16,6 +17,7 @@ mod tree_model;
 mod txn_decode;
 
 pub use directory::Outcome;
+pub use engine_ops::{ENGINE_RUN, engine_ops};
 pub use frame_decode::frame_decode;
 pub use golden::{golden_group_bytes, golden_manifest, golden_segments, golden_snapshot, golden_txns};
 pub use manifest_decode::manifest_decode;
@@ -29,7 +31,8 @@ pub use txn_decode::txn_decode;
 pub type Target = fn(&[u8]) -> Outcome;
 
 /// All targets by name; each has a folder of this name in the corpus.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
+    ("engine_ops", engine_ops),
     ("frame_decode", frame_decode),
     ("manifest_decode", manifest_decode),
     ("recovery", recovery),
