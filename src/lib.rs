@@ -64,6 +64,7 @@ mod io;
 mod log;
 mod snapshot;
 mod tree;
+pub mod zookeeper;
 
 #[cfg(feature = "planted-bugs")]
 pub use base::planted::plant;

@@ -3,6 +3,7 @@
 mod answer;
 mod checkpoint;
 mod feed;
+mod foundation;
 mod generation;
 mod handle;
 mod home;
@@ -64,7 +65,8 @@ pub use order::Caller;
 pub use pipeline::{Applied, Commit};
 pub use progress::{Activity, Progress};
 pub use report::OpenReport;
-pub(crate) use restore::replay;
+pub(crate) use foundation::Foundation;
+pub(crate) use restore::{Source, replay};
 pub use restore::{RestoreOptions, RestoreReport, RestoreTarget, restore, restore_in_place};
 pub use session_tracker::SessionTracker;
 pub use snapshotter::SnapshotTask;

@@ -18,4 +18,5 @@ mod replaying_open;
 mod snapshot_memory;
 mod tidy;
 mod watch_memory;
+mod zookeeper_import;
 mod zookeeper_state;
