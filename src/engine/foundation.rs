@@ -8,9 +8,7 @@ use super::open::take_lock;
 use super::options::EngineOptions;
 use super::restore::close_sessions;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result};
-use crate::format::{
-    DatabaseId, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest, LOCK_NAME,
-};
+use crate::format::{DatabaseId, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest, LOCK_NAME};
 use crate::io::{Disk, OpenMode};
 use crate::tree::DataTree;
 

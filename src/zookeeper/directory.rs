@@ -81,10 +81,12 @@ impl ZkDirectory {
                 self.snapshots.push(NamedFile { zxid, name });
             } else if name.starts_with("log.") || name.starts_with("snapshot.") {
                 // A server takes `log.5.bak` for a log, and one with a zxid in capitals.
-                let what = "not read: the name is none that a server gives here, though it may take it for one";
+                let what =
+                    "not read: the name is none that a server gives here, though it may take it for one";
                 self.findings.push(Finding::new(FindingKind::ForeignFile, what).in_file(&name));
             } else if !OTHER_NAMES.contains(&name.as_str()) && is_file {
-                self.findings.push(Finding::new(FindingKind::ForeignFile, "no file of a server's").in_file(&name));
+                self.findings
+                    .push(Finding::new(FindingKind::ForeignFile, "no file of a server's").in_file(&name));
             }
         }
         Ok(())
@@ -160,8 +162,8 @@ fn open(path: &Path) -> Result<Arc<dyn Disk>> {
 
 /// The directory itself, or the one in it that has the files.
 fn versioned(path: &Path) -> Result<PathBuf> {
-    let names = names_in(path)
-        .map_err(|e| Error::io("list a directory", e).in_file(&path.display().to_string()))?;
+    let names =
+        names_in(path).map_err(|e| Error::io("list a directory", e).in_file(&path.display().to_string()))?;
     Ok(if names.iter().any(|name| name == VERSION_DIR) { path.join(VERSION_DIR) } else { path.to_owned() })
 }
 

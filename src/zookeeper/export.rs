@@ -98,7 +98,11 @@ pub struct ExportReport {
 ///   format do not know.
 /// - [`ErrorKind::TooLarge`]: a node or a txn is longer than servers of the format read.
 /// - [`ErrorKind::NotInLog`], [`ErrorKind::Corrupt`]: as [`restore`](crate::restore).
-pub fn export(source: impl AsRef<Path>, dest: impl AsRef<Path>, what: &ExportOptions) -> Result<ExportReport> {
+pub fn export(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    what: &ExportOptions,
+) -> Result<ExportReport> {
     if what.compression != Compression::None && !what.format.has_digests() {
         return Err(Error::invalid(format!("ZooKeeper {} reads no compressed snapshots", what.format)));
     }

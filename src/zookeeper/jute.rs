@@ -100,13 +100,11 @@ impl<'a> Input<'a> {
 
 /// Text of a string. ZooKeeper writes each half of a surrogate pair by itself; `None` if it is no text either way.
 pub(super) fn text(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Some(Cow::Borrowed(text)),
-        Err(_) => {
-            let (text, whole) = from_cesu8(bytes);
-            whole.then_some(Cow::Owned(text))
-        }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Some(Cow::Borrowed(text));
     }
+    let (text, whole) = from_cesu8(bytes);
+    whole.then_some(Cow::Owned(text))
 }
 
 /// The same, with U+FFFD for what is no text, as ZooKeeper reads it.

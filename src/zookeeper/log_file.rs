@@ -109,7 +109,8 @@ impl<B: Bytes> LogFile<B> {
         let head = self.window.get(offset, 12)?;
         let Some((checksum, length)) = split_head(head) else {
             let is_blank = head.iter().all(|byte| *byte == 0);
-            self.end = Some(if is_blank { LogEnd::EndOfFile } else { LogEnd::Torn("the file ends inside it") });
+            self.end =
+                Some(if is_blank { LogEnd::EndOfFile } else { LogEnd::Torn("the file ends inside it") });
             return Ok(None);
         };
         if length == 0 {
@@ -141,7 +142,9 @@ impl<B: Bytes> LogFile<B> {
         let txn = ReadTxn::decode(payload, self.limit).map_err(|flaw| {
             let error = flaw.of_txn();
             match payload.get(12..20).and_then(|bytes| bytes.try_into().ok()) {
-                Some(zxid) => error.with_zxids(Zxid::new(u64::from_be_bytes(zxid)), Zxid::new(u64::from_be_bytes(zxid))),
+                Some(zxid) => {
+                    error.with_zxids(Zxid::new(u64::from_be_bytes(zxid)), Zxid::new(u64::from_be_bytes(zxid)))
+                }
                 None => error,
             }
         })?;

@@ -124,7 +124,11 @@ impl<'a> Recovery<'a> {
         }
         // A server writes snapshot.0 before its first txn: without it, nobody knows what came before the logs.
         let (has_logs, has_snapshots) = (!self.source.logs().is_empty(), !self.source.snapshots().is_empty());
-        let why = if has_logs || has_snapshots { "no snapshot from which to begin" } else { "no snapshot and no log" };
+        let why = if has_logs || has_snapshots {
+            "no snapshot from which to begin"
+        } else {
+            "no snapshot and no log"
+        };
         let error = Error::corrupt("zk_no_snapshot", why);
         if !has_logs {
             return Err(error);
@@ -151,15 +155,16 @@ impl<'a> Recovery<'a> {
             if node.acl.is_none() {
                 self.acl_missing.insert(node.path.to_owned());
             }
-            let stat = self.stat_of(&node, &sessions).ok_or_else(|| corrupt(format!("{} cannot be", node.path)))?;
+            let stat =
+                self.stat_of(&node, &sessions).ok_or_else(|| corrupt(format!("{} cannot be", node.path)))?;
             newest = newest.max(stat.czxid).max(stat.mzxid).max(stat.pzxid);
             loader.node(&WalkedNode { path: node.path, data: node.data, acl, stat });
         }
-        let loaded = loader.finish(file.zxid);
-        if loaded.orphans > 0 || !has_root {
-            return Err(corrupt(format!("{} nodes have no parent", loaded.orphans)));
+        let done = loader.finish(file.zxid);
+        if done.orphans > 0 || !has_root {
+            return Err(corrupt(format!("{} nodes have no parent", done.orphans)));
         }
-        self.tree = loaded.tree;
+        self.tree = done.tree;
         // A leader's, at the beginning of its epoch, is that of the epoch before.
         let digest = snapshot.trailer().and_then(|t| t.digest).filter(|(zxid, _)| *zxid >= file.zxid);
         if let Some((_, digest)) = digest.filter(|(zxid, _)| *zxid == file.zxid) {
@@ -216,7 +221,8 @@ impl<'a> Recovery<'a> {
     fn replay(&mut self, base: Zxid, target: Zxid) -> Result<()> {
         let logs = self.source.logs();
         // The one that begins at the next txn or before it has it.
-        let first = logs.iter().rposition(|file| file.zxid.get() <= base.get().saturating_add(1)).unwrap_or(0);
+        let first =
+            logs.iter().rposition(|file| file.zxid.get() <= base.get().saturating_add(1)).unwrap_or(0);
         let mut order = Order { base, last: None };
         for file in &logs[first..] {
             match self.replay_log(file, &mut order, target) {
@@ -281,10 +287,14 @@ impl<'a> Recovery<'a> {
     fn judge(&mut self) -> Result<()> {
         let last = self.tree.last_zxid();
         if self.report.snapshot.is_none() && self.report.replayed == 0 {
-            return Err(Error::corrupt("zk_no_snapshot", "there is nothing from which a state could be made"));
+            return Err(Error::corrupt(
+                "zk_no_snapshot",
+                "there is nothing from which a state could be made",
+            ));
         }
         if let Some(ahead) = self.ahead.take() {
-            let why = format!("the snapshot has effects of txns up to {}, and the logs end at {last}", ahead.zxid);
+            let why =
+                format!("the snapshot has effects of txns up to {}, and the logs end at {last}", ahead.zxid);
             self.damage(FindingKind::SnapshotAhead, Error::corrupt("zk_snapshot_ahead", why))?;
         }
         if let Some(skipped) = self.skipped.filter(|skipped| *skipped > last) {
@@ -310,7 +320,8 @@ impl<'a> Recovery<'a> {
             self.acl_missing.iter().filter(|path| is_missing(&self.tree, path)).collect();
         missing.sort();
         if let Some(first) = missing.first() {
-            let why = format!("the ACLs of {} nodes are nowhere, of which the first is {first}", missing.len());
+            let why =
+                format!("the ACLs of {} nodes are nowhere, of which the first is {first}", missing.len());
             self.damage(FindingKind::AclMissing, Error::corrupt("zk_acl", why))?;
         }
         for owner in self.tree.ephemeral_owners() {
@@ -334,7 +345,8 @@ impl<'a> Recovery<'a> {
         {
             note(format!("acceptedEpoch is {}, before currentEpoch", accepted.get()));
         }
-        self.report.accepted = last.epoch().max(current.unwrap_or_default()).max(accepted.unwrap_or_default());
+        self.report.accepted =
+            last.epoch().max(current.unwrap_or_default()).max(accepted.unwrap_or_default());
     }
 }
 

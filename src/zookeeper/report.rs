@@ -32,7 +32,10 @@ impl FindingKind {
     pub const fn is_damage(self) -> bool {
         matches!(
             self,
-            FindingKind::LogDamage | FindingKind::AclMissing | FindingKind::Digest | FindingKind::SnapshotAhead
+            FindingKind::LogDamage
+                | FindingKind::AclMissing
+                | FindingKind::Digest
+                | FindingKind::SnapshotAhead
         )
     }
 

@@ -164,7 +164,7 @@ impl<B: Bytes> SnapshotFile<B> {
         if let std::borrow::Cow::Owned(text) = path {
             self.path = text.into_bytes();
         }
-        let (has_data, acl_id, stat) =
+        let (has_data, acl_id, fields) =
             read_node(&mut self.input, &mut self.data, self.limit).map_err(|e| placed(e, &self.name))?;
         let acl = match acl_id {
             OPEN_ACL => Some(AclList::EMPTY),
@@ -175,7 +175,7 @@ impl<B: Bytes> SnapshotFile<B> {
             data: has_data.then_some(&self.data),
             acl,
             acl_id,
-            ..stat
+            ..fields
         }))
     }
 
@@ -221,13 +221,14 @@ fn read_trailer(input: &mut Summed<impl Read>) -> Result<SnapshotTrailer> {
             return Err(Error::corrupt("zk_snapshot", why));
         }
     };
-    let mut parts = Summed { inner: &rest[..len], adler: input.adler.clone(), offset: input.offset };
+    let mut parts = Summed { inner: &rest[..len], adler: input.adler, offset: input.offset };
     if has_digest {
         let zxid = parts.i64()?;
         let version = parts.i32()?;
         let digest = parts.i64()?.cast_unsigned();
         // Zero says that there is none.
-        trailer.digest = Some((Zxid::new(zxid.cast_unsigned()), digest)).filter(|_| zxid != 0 && version == 2);
+        trailer.digest =
+            Some((Zxid::new(zxid.cast_unsigned()), digest)).filter(|_| zxid != 0 && version == 2);
         seal(&mut parts)?;
     }
     if has_zxid {

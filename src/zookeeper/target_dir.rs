@@ -19,9 +19,7 @@ pub(super) struct TargetDir {
 impl TargetDir {
     /// Begins in `dest`, which must exist, with nothing in it but what an attempt has left that was cut off.
     pub(super) fn begin(dest: &Path) -> Result<TargetDir> {
-        let wrap = |doing: &'static str| {
-            move |e| Error::io(doing, e).in_file(&dest.display().to_string())
-        };
+        let wrap = |doing: &'static str| move |e| Error::io(doing, e).in_file(&dest.display().to_string());
         let parent = open_dir(dest, BackendChoice::Threads).map_err(wrap("open a directory"))?;
         let entries = parent.list().map_err(wrap("list a directory"))?;
         if entries.iter().any(|entry| entry.name != PARTIAL_DIR) {

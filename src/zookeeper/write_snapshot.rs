@@ -55,12 +55,13 @@ pub(super) fn write_snapshot(tree: &DataTree, format: ZkFormat, out: &mut dyn Wr
 /// The table of all lists but the one that is none; the numbers by the lists' bytes.
 fn put_acl_table(tree: &DataTree, sealed: &mut Sealed<'_>) -> Result<HashMap<Vec<u8>, i64>> {
     let mut ids: HashMap<Vec<u8>, i64> = HashMap::new();
-    let mut table = Vec::new();
+    let (mut table, mut next) = (Vec::new(), 0_i64);
     let root = tree.get("/");
     for node in root.into_iter().chain(tree.descendants("/", None)) {
         let list = node.acl();
         if !list.is_empty() && !ids.contains_key(list.as_bytes()) {
-            let id = ids.len() as i64 + 1;
+            next += 1;
+            let id = next;
             ids.insert(list.as_bytes().to_vec(), id);
             table.extend_from_slice(&id.to_be_bytes());
             put_acl(&mut table, list);
@@ -88,7 +89,9 @@ fn put_node(
         return Err(Error::new(ErrorKind::TooLarge, "zk_length", what));
     }
     if matches!(stat.owner, Owner::Container | Owner::Ttl { .. }) && !format.has_extended_nodes() {
-        return Err(Error::invalid(format!("{path} is a container or has a time to live: {format} has none")));
+        return Err(Error::invalid(format!(
+            "{path} is a container or has a time to live: {format} has none"
+        )));
     }
     put_text(out, if path == "/" { "" } else { &path });
     put_buffer(out, data);

@@ -67,7 +67,9 @@ fn put_body(out: &mut Vec<u8>, body: &TxnBody<'_>, format: ZkFormat) -> Result<(
         _ => false,
     };
     if needs_extended && !format.has_extended_nodes() {
-        return Err(Error::invalid(format!("ZooKeeper {format} has no container, no time to live, no reconfig")));
+        return Err(Error::invalid(format!(
+            "ZooKeeper {format} has no container, no time to live, no reconfig"
+        )));
     }
     match body {
         TxnBody::Create(create) => put_create(out, create),

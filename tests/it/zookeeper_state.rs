@@ -55,9 +55,9 @@ impl Expected {
             Value::Object(map) => map.iter().map(|(path, node)| (path.clone(), dump_node(node))).collect(),
             other => panic!("nodes are a list or a map: {other}"),
         };
-        let sessions = json["sessions"].as_object().map(|map| {
-            map.iter().map(|(id, timeout)| (session(id), int(timeout))).collect()
-        });
+        let sessions = json["sessions"]
+            .as_object()
+            .map(|map| map.iter().map(|(id, timeout)| (session(id), int(timeout))).collect());
         let zxid = json.get("zxid").map(|zxid| Zxid::new(long(zxid).cast_unsigned()));
         // A restore tells it in base 16.
         let zxid = zxid.or_else(|| json["last_processed_zxid"].as_str().map(|zxid| Zxid::new(base16(zxid))));

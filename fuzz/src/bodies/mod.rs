@@ -14,6 +14,7 @@ mod snapshot_load;
 mod source;
 mod tree_model;
 mod txn_decode;
+mod zookeeper_files;
 
 pub use directory::Outcome;
 pub use frame_decode::frame_decode;
@@ -24,12 +25,13 @@ pub use segment_open::segment_open;
 pub use snapshot_load::{node_entry, snapshot_load, snapshot_of_nodes};
 pub use tree_model::tree_model;
 pub use txn_decode::txn_decode;
+pub use zookeeper_files::zookeeper_files;
 
 /// A target: any bytes in, what became of them out; it panics if something is wrong.
 pub type Target = fn(&[u8]) -> Outcome;
 
 /// All targets by name; each has a folder of this name in the corpus.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("frame_decode", frame_decode),
     ("manifest_decode", manifest_decode),
     ("recovery", recovery),
@@ -37,4 +39,5 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("snapshot_load", snapshot_load),
     ("tree_model", tree_model),
     ("txn_decode", txn_decode),
+    ("zookeeper_files", zookeeper_files),
 ];
