@@ -4,7 +4,7 @@ use super::directory::{NamedFile, ZkDirectory};
 use super::import::ImportOptions;
 use super::report::{Finding, FindingKind, ImportReport};
 use super::snapshot_file::SnapshotNode;
-use crate::base::{Error, ErrorKind, Result, Zxid};
+use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::engine::RestoreTarget;
 use crate::format::{AclBuf, AclEntry, Perms};
 use crate::tree::{DataTree, Owner, StoredStat, WalkedNode};
@@ -346,7 +346,7 @@ impl<'a> Recovery<'a> {
             note(format!("acceptedEpoch is {}, before currentEpoch", accepted.get()));
         }
         self.report.accepted =
-            last.epoch().max(current.unwrap_or_default()).max(accepted.unwrap_or_default());
+            last.epoch().max(current.unwrap_or(Epoch::ZERO)).max(accepted.unwrap_or(Epoch::ZERO));
     }
 }
 
