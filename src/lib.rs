@@ -50,6 +50,7 @@
 //! | take the place of a server | [`EngineOptions::open_standby`], [`Standby::promote`] |
 //! | back up and restore | [`Engine::checkpoint`], [`restore`], [`restore_in_place`] |
 //! | watch over an engine | [`Engine::stats`], [`Engine::health`], [`Engine::verify`], [`EngineOptions::on_progress`] |
+//! | come from ZooKeeper, and go back | the module [`zookeeper`] |
 //! | test a server on power cuts | the module `sim` (feature `sim`) |
 //!
 //! # Features
@@ -64,6 +65,7 @@ mod io;
 mod log;
 mod snapshot;
 mod tree;
+pub mod zookeeper;
 
 #[cfg(feature = "planted-bugs")]
 pub use base::planted::plant;

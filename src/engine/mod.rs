@@ -3,6 +3,7 @@
 mod answer;
 mod checkpoint;
 mod feed;
+mod foundation;
 mod generation;
 mod handle;
 mod home;
@@ -57,6 +58,7 @@ mod tests;
 pub use answer::Answer;
 pub use checkpoint::CheckpointReport;
 pub use feed::ChangeFeed;
+pub(crate) use foundation::Foundation;
 pub use handle::Engine;
 pub(crate) use home::{Directories, Home, Room};
 pub use learn::{LearnReport, SyncSource};
@@ -66,8 +68,8 @@ pub use order::Caller;
 pub use pipeline::{Applied, Commit};
 pub use progress::{Activity, Progress};
 pub use report::OpenReport;
-pub(crate) use restore::replay;
 pub use restore::{RestoreOptions, RestoreReport, RestoreTarget, restore, restore_in_place};
+pub(crate) use restore::{Source, replay};
 pub use session_tracker::SessionTracker;
 #[cfg(any(test, feature = "sim"))]
 pub use simulation::simulate_engine;

@@ -7,7 +7,7 @@ use super::manifest_file::ManifestFile;
 use super::open::{Replayed, TOLD_AT_ONCE, check_is_new, take_lock};
 use super::options::EngineOptions;
 use super::progress::Told;
-use crate::base::{Clock, Error, ErrorKind, Random, Result, Zxid};
+use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::snapshot::{SnapshotName, snapshot_name};
 use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Paths, Txn, TxnBody};
 use crate::io::{Disk, EntryKind, OpenMode};
@@ -250,7 +250,7 @@ pub(super) fn in_place(
 type Base = (DataTree, Option<SnapshotInfo>, Vec<(Zxid, Error)>);
 
 /// An engine's directory, to be read only.
-struct Source {
+pub(crate) struct Source {
     manifest: EngineManifest,
     snapshots: Arc<dyn Disk>,
     view: LogView,
@@ -268,6 +268,23 @@ impl Source {
         let options = LogOptions { expected_database_id: Some(manifest.database_id), ..options.clone() };
         let (view, _) = options.view_on(&log)?;
         Ok(Source { manifest, snapshots, view })
+    }
+
+    /// The engine in `dir`, and in `log` if its log is elsewhere.
+    pub(crate) fn in_dir(dir: &Path, log: Option<&Path>) -> Result<Source> {
+        Source::open(&Directories::open_to_read(dir, log)?, &LogOptions::default())
+    }
+
+    /// The newest epoch that the engine has accepted.
+    pub(crate) fn accepted(&self) -> Epoch {
+        self.manifest.accepted.max(self.view.epoch())
+    }
+
+    /// The tree at the newest snapshot at or before the target, the last zxid that may be in the state, and the
+    /// log that leads there.
+    pub(crate) fn begin(&self, target: RestoreTarget) -> Result<(DataTree, Zxid, &LogView)> {
+        let target = self.resolve(target)?;
+        Ok((self.base(target, &Told::default())?.0, target, &self.view))
     }
 
     /// The state that is wanted, and how it came about.
@@ -385,7 +402,7 @@ fn replay_telling(view: &LogView, tree: &mut DataTree, target: Zxid, told: &Told
 }
 
 /// Closes all sessions; how many there were. Owners of nodes that are no sessions are among them.
-fn close_sessions(tree: &mut DataTree, time_ms: i64) -> Result<u64> {
+pub(super) fn close_sessions(tree: &mut DataTree, time_ms: i64) -> Result<u64> {
     let mut ids: Vec<i64> = tree.sessions().into_iter().map(|(id, _)| id).collect();
     ids.extend(tree.ephemeral_owners());
     ids.sort_unstable();

@@ -18,4 +18,6 @@ mod replaying_open;
 mod snapshot_memory;
 mod tidy;
 mod watch_memory;
+mod zookeeper_export;
+mod zookeeper_import;
 mod zookeeper_state;

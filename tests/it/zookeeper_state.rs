@@ -55,11 +55,14 @@ impl Expected {
             Value::Object(map) => map.iter().map(|(path, node)| (path.clone(), dump_node(node))).collect(),
             other => panic!("nodes are a list or a map: {other}"),
         };
-        let sessions = json["sessions"].as_object().map(|map| {
-            map.iter().map(|(id, timeout)| (id.parse().expect("a session"), int(timeout))).collect()
-        });
+        let sessions = json["sessions"]
+            .as_object()
+            .map(|map| map.iter().map(|(id, timeout)| (session(id), int(timeout))).collect());
         let zxid = json.get("zxid").map(|zxid| Zxid::new(long(zxid).cast_unsigned()));
-        Expected { nodes, sessions, digest: json["treeDigest"].as_u64(), zxid }
+        // A restore tells it in base 16.
+        let zxid = zxid.or_else(|| json["last_processed_zxid"].as_str().map(|zxid| Zxid::new(base16(zxid))));
+        let digest = json["treeDigest"].as_u64().or_else(|| json["tree_digest"].as_str().map(base16));
+        Expected { nodes, sessions, digest, zxid }
     }
 
     /// Everything in which the tree is not what the server told.
@@ -167,6 +170,16 @@ fn dump_node(node: &Value) -> ExpectedNode {
         },
         owner: field("ephemeralOwner"),
     }
+}
+
+fn session(id: &str) -> i64 {
+    id.parse().unwrap_or_else(|_| base16(id).cast_signed())
+}
+
+/// A number as a restore tells it.
+pub(crate) fn base16(text: &str) -> u64 {
+    let digits = text.strip_prefix("0x").unwrap_or_else(|| panic!("base 16: {text}"));
+    u64::from_str_radix(digits, 16).expect("base 16")
 }
 
 fn long(value: &Value) -> i64 {

@@ -8,6 +8,7 @@ use crate::engine_args::{
     TreeCommand, VerifyArguments,
 };
 use crate::time::parse_time;
+use crate::zookeeper_args::ZookeeperCommand;
 
 const EXIT_CODES: &str = "\
 Exit codes, of every command:
@@ -74,6 +75,9 @@ SRC is only read. The new engine is another database, with an id of its own.")]
   arborlog truncate /var/lib/server --to-zxid 0x10000002a --yes
 The engine must not be open. What is cut off the log is kept; snapshots that hold it are removed.")]
     Truncate(EngineTruncateArguments),
+    /// ZooKeeper's own directories: make an engine of one, write one, look into its files
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Zookeeper(ZookeeperCommand),
     /// Print completions for a shell
     #[command(after_help = "Examples:
   arborlog completions bash > /usr/share/bash-completion/completions/arborlog
@@ -107,6 +111,7 @@ impl Area {
             Area::Verify(arguments) => arguments.engine.target.json,
             Area::Restore(arguments) => arguments.json,
             Area::Truncate(arguments) => arguments.engine.target.json,
+            Area::Zookeeper(command) => command.json(),
             Area::Completions(_) | Area::Man(_) => false,
         }
     }

@@ -1,6 +1,6 @@
 //! `arborlog`: looks at an engine or a transaction log, verifies it, and repairs it when told to.
 //!
-//! Everything but `--yes`, and the destination of `restore`, is read-only: no lock, no file, not one byte changes.
+//! Everything but `--yes`, and the destination of `restore` and of `zookeeper`, is read-only: no lock, no file, not one byte changes.
 
 mod advice;
 mod analyse;
@@ -28,6 +28,9 @@ mod truncate;
 mod truncate_engine;
 mod verify;
 mod verify_engine;
+mod zookeeper;
+mod zookeeper_args;
+mod zookeeper_files;
 
 use std::process::ExitCode;
 
@@ -54,6 +57,7 @@ fn run_area(area: &Area, output: &mut Output) -> Result<(), Failure> {
         Area::Inspect(target) => inspect::run(target, output),
         Area::Restore(arguments) => restore::run(arguments, output),
         Area::Truncate(arguments) => truncate_engine::run(arguments, output),
+        Area::Zookeeper(command) => zookeeper::run(command, output),
         Area::Completions(arguments) => pages::completions(arguments, output),
         Area::Man(arguments) => pages::man(arguments, output),
     }

@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &RestoreArguments, output: &mut Output) -> Result<(
 }
 
 /// Makes the destination, whose parent must exist; whether it was not there.
-fn make_dir(dest: &Path) -> Result<bool, Failure> {
+pub(crate) fn make_dir(dest: &Path) -> Result<bool, Failure> {
     match std::fs::create_dir(dest) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == IoErrorKind::AlreadyExists => Ok(false),

@@ -231,7 +231,8 @@ fn walked_object(node: &WalkedNode<'_>) -> Value {
     })
 }
 
-fn txn_object(txn: &Txn<'_>) -> Value {
+/// A txn, without its data.
+pub(crate) fn txn_object(txn: &Txn<'_>) -> Value {
     json!({
         "type": "txn",
         "zxid": zxid(txn.zxid),

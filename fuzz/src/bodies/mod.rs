@@ -15,6 +15,7 @@ mod snapshot_load;
 mod source;
 mod tree_model;
 mod txn_decode;
+mod zookeeper_files;
 
 pub use directory::Outcome;
 pub use engine_ops::{ENGINE_RUN, engine_ops};
@@ -26,12 +27,13 @@ pub use segment_open::segment_open;
 pub use snapshot_load::{node_entry, snapshot_load, snapshot_of_nodes};
 pub use tree_model::tree_model;
 pub use txn_decode::txn_decode;
+pub use zookeeper_files::zookeeper_files;
 
 /// A target: any bytes in, what became of them out; it panics if something is wrong.
 pub type Target = fn(&[u8]) -> Outcome;
 
 /// All targets by name; each has a folder of this name in the corpus.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("engine_ops", engine_ops),
     ("frame_decode", frame_decode),
     ("manifest_decode", manifest_decode),
@@ -40,4 +42,5 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("snapshot_load", snapshot_load),
     ("tree_model", tree_model),
     ("txn_decode", txn_decode),
+    ("zookeeper_files", zookeeper_files),
 ];

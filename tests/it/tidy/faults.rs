@@ -8,7 +8,7 @@ use super::source::Source;
 /// The groups that log and tree answer for. A fault of another group may wait for its layer.
 const GROUPS: &[&str] = &[
     "TT", "HZ", "LC", "SG", "EP", "TR", "PU", "DF", "FS", "LK", "IU", "MM", "SL", "CL", "FZ", "SE", "TC",
-    "QU", "TX",
+    "QU", "TX", "IX",
 ];
 
 /// The name of every function in the tree.

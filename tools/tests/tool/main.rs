@@ -15,3 +15,4 @@ mod snapshot;
 mod streams;
 mod truncate;
 mod wrong_place;
+mod zookeeper;

@@ -1,0 +1,51 @@
+#!/bin/sh
+# Starts a real ZooKeeper on what `arborlog zookeeper export` writes, and compares node for node what it tells a client
+# with the engine's own state; then imports what the server has written back. Needs Debian's `zookeeper` (its jars), Java,
+# and Python with `kazoo` (PYTHON names the interpreter).
+# usage: .ci/zookeeper.sh [ARBORLOG]
+set -eu
+here=$(cd "$(dirname "$0")/.." && pwd)
+arborlog=${1:-$here/target/debug/arborlog}
+python=${PYTHON:-python3}
+jars=/usr/share/java
+work=$(mktemp -d)
+server=
+trap '[ -z "$server" ] || kill "$server" 2>/dev/null || :; rm -rf "$work"' EXIT
+mkdir "$work/conf"
+
+run_one() {
+    source=$1 format=$2 more=$3 port=$4
+    rm -rf "$work/engine" "$work/data"
+    "$arborlog" zookeeper import "$here/tests/zookeeper/$source" "$work/engine" >/dev/null
+    # shellcheck disable=SC2086 # several words
+    "$arborlog" zookeeper export "$work/engine" "$work/data" --format "$format" $more >/dev/null
+    "$arborlog" tree dump --json "$work/engine" >"$work/tree.jsonl"
+    printf 'tickTime=500\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n' \
+        "$work/data" "$port" >"$work/conf/zoo.cfg"
+    java -Xmx256m -Dzookeeper.extendedTypesEnabled=true -Dzookeeper.preAllocSize=64 \
+        -Dznode.container.checkIntervalMs=100000000 \
+        -Dzookeeper.skipACL=yes \
+        -cp "$work/conf:$jars/zookeeper.jar:$jars/slf4j-api.jar:$jars/slf4j-log4j12.jar:$jars/log4j-1.2.jar" \
+        org.apache.zookeeper.server.ZooKeeperServerMain "$work/conf/zoo.cfg" >"$work/server.log" 2>&1 &
+    server=$!
+    "$python" "$here/.ci/zookeeper_compare.py" "127.0.0.1:$port" "$work/tree.jsonl" || {
+        tail -n 30 "$work/server.log"
+        exit 1
+    }
+    kill "$server"
+    wait "$server" || :
+    server=
+    if grep -i 'digest mismatch' "$work/server.log"; then exit 1; fi
+    # What the server made of it, its own snapshot and log behind ours.
+    "$arborlog" zookeeper verify "$work/data" >"$work/verify" || { cat "$work/verify"; exit 1; }
+    echo "$source in the format $format $more: the same"
+}
+
+run_one basic/data 3.9 "" 21811
+run_one basic/data 3.6 "--compression gz" 21812
+run_one multi/data 3.6 "--compression snappy" 21813
+run_one containers-ttl/data 3.6 "" 21814
+run_one ephemerals/data 3.5 "" 21815
+run_one quota/data 3.4 "" 21816
+run_one snapcount/data 3.9 "" 21817
+run_one fmt-39 3.9 "" 21818

@@ -1,0 +1,142 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use super::generation::Generation;
+use super::home::{Directories, Home, Room};
+use super::manifest_file::ManifestFile;
+use super::open::take_lock;
+use super::options::EngineOptions;
+use super::restore::close_sessions;
+use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result};
+use crate::format::{DatabaseId, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest, LOCK_NAME};
+use crate::io::{Disk, OpenMode};
+use crate::tree::DataTree;
+
+/// Stands in the directory while an engine is made in it: what else is there then is half of one.
+const MARK_NAME: &str = "founding.partial";
+/// The one generation that is made.
+const NUMBER: u64 = 1;
+
+/// An engine that is made from a state, in a directory of its own: all of it, or none.
+#[derive(Debug)]
+pub(crate) struct Foundation {
+    home: Arc<dyn Home>,
+    options: EngineOptions,
+    clock: Clock,
+}
+
+impl Foundation {
+    /// Takes the directory, in which there must be nothing but what an attempt has left that was cut off.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): something else is there, or an option is out of bounds.
+    /// - [`ErrorKind::Locked`](crate::ErrorKind::Locked), [`ErrorKind::Io`](crate::ErrorKind::Io).
+    pub(crate) fn begin(dest: &Path, options: &EngineOptions) -> Result<Foundation> {
+        options.check()?;
+        let home = Directories::open(dest, options.log_dir.as_deref(), options.log.backend)?;
+        let home: Arc<dyn Home> = Arc::new(home);
+        check_vacant(home.as_ref())?;
+        Ok(Foundation { home, options: options.clone(), clock: Clock::real() })
+    }
+
+    /// Closes all sessions; how many there were. Owners of nodes that are no sessions are among them.
+    pub(crate) fn close_sessions(&self, tree: &mut DataTree) -> Result<u64> {
+        close_sessions(tree, self.clock.wall_ms())
+    }
+
+    /// Makes the engine; when this returns, it is durable.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io), [`ErrorKind::NoSpace`](crate::ErrorKind::NoSpace): there is none then.
+    pub(crate) fn finish(self, tree: DataTree, accepted: Epoch) -> Result<DatabaseId> {
+        let root = self.home.root();
+        // Before this, nothing was written: what is refused leaves nothing behind.
+        let _lock = take_lock(root.as_ref())?;
+        check_vacant(self.home.as_ref())?;
+        mark(root.as_ref()).map_err(|e| Error::io("mark the directory", e).in_file(MARK_NAME))?;
+        self.home.remove(NUMBER)?;
+        let expected = self.options.log.expected_database_id;
+        let database_id = expected.unwrap_or_else(|| DatabaseId::random(&mut Random::from_system()));
+        let epoch = tree.last_zxid().epoch();
+        let first = Generation {
+            home: &self.home,
+            number: NUMBER,
+            database_id,
+            options: &self.options,
+            clock: &self.clock,
+        };
+        first.write(&first.store()?, tree, epoch)?;
+        let accepted = accepted.max(epoch);
+        let manifest = EngineManifest {
+            database_id,
+            version: 1,
+            accepted,
+            generation: NUMBER,
+            spare: 0,
+            established: true,
+        };
+        ManifestFile::create(&root, manifest)?;
+        // From here on it is an engine, with the mark or without.
+        root.remove(MARK_NAME).map_err(|e| Error::io("remove the mark", e).in_file(MARK_NAME))?;
+        root.sync_dir().map_err(|e| Error::io("sync a directory", e))?;
+        Ok(database_id)
+    }
+}
+
+/// Before anything else is made.
+fn mark(root: &dyn Disk) -> std::io::Result<()> {
+    match root.open(MARK_NAME, OpenMode::CreateNew { direct: false }) {
+        Ok(file) => file.sync()?,
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(e),
+    }
+    root.sync_dir()
+}
+
+fn check_vacant(home: &dyn Home) -> Result<()> {
+    let entries = home.root().list().map_err(|e| Error::io("list a directory", e))?;
+    let has = |name: &str| entries.iter().any(|entry| entry.name == name);
+    let is_marked = has(MARK_NAME) && !has(ENGINE_MANIFEST_NAME);
+    let rooms = [Room::Log, Room::Snapshots].map(|room| room.name(NUMBER));
+    let is_left = |name: &str| {
+        name == LOCK_NAME
+            || is_marked
+                && (name == MARK_NAME
+                    || name == ENGINE_MANIFEST_TEMP_NAME
+                    || rooms.iter().any(|room| room == name))
+    };
+    let strange = entries.iter().any(|entry| !is_left(&entry.name));
+    let generations = home.generations()?;
+    let more = generations.iter().any(|number| !is_marked || *number != NUMBER);
+    if strange || more {
+        let why = "the directory in which the engine is to be made is not empty".to_owned();
+        return Err(Error::new(ErrorKind::Invalid, "restore_not_empty", why));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_cut_off_is_made_again_and_nothing_else_is_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = EngineOptions::new();
+        let begin = || Foundation::begin(dir.path(), &options);
+        drop(begin().unwrap());
+        // A log whose manifest is lost is no half of an attempt.
+        std::fs::create_dir(dir.path().join("log-1")).unwrap();
+        assert_eq!(begin().unwrap_err().kind(), ErrorKind::Invalid);
+        std::fs::write(dir.path().join(MARK_NAME), b"").unwrap();
+        std::fs::write(dir.path().join("mine"), b"").unwrap();
+        assert_eq!(begin().unwrap_err().kind(), ErrorKind::Invalid);
+        std::fs::remove_file(dir.path().join("mine")).unwrap();
+        begin().unwrap().finish(DataTree::new(), Epoch::new(7)).unwrap();
+        assert!(!dir.path().join(MARK_NAME).exists());
+        let (engine, report) = options.open(dir.path()).unwrap();
+        assert_eq!((engine.accepted_epoch(), report.last_zxid), (Epoch::new(7), crate::Zxid::ZERO));
+        engine.close().unwrap();
+        assert_eq!(begin().unwrap_err().kind(), ErrorKind::Invalid);
+    }
+}

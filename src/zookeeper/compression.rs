@@ -1,0 +1,136 @@
+use std::io::{self, BufRead, BufReader, Read};
+
+use flate2::bufread::MultiGzDecoder;
+
+/// How a snapshot is compressed; its name tells.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// As gzip does.
+    Gz,
+    /// In snappy blocks, as snappy-java frames them.
+    Snappy,
+}
+
+impl Compression {
+    /// What a file's name ends with.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Compression::None => "",
+            Compression::Gz => ".gz",
+            Compression::Snappy => ".snappy",
+        }
+    }
+}
+
+/// What begins a snappy file: a word, then two numbers.
+pub(super) const SNAPPY_HEADER: &[u8; 16] = b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
+/// The bytes of a block before compression.
+pub(super) const SNAPPY_BLOCK_BYTES: usize = 32 * 1024;
+/// The most that a block of another writer may have; its memory is bounded by this.
+const SNAPPY_BLOCK_BYTES_MAX: usize = 16 << 20;
+
+/// The bytes of a file before compression.
+pub(super) enum Plain<R: Read> {
+    None(R),
+    Gz(Box<MultiGzDecoder<BufReader<R>>>),
+    Snappy(Box<Blocks<BufReader<R>>>),
+}
+
+impl<R: Read> std::fmt::Debug for Plain<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Plain")
+    }
+}
+
+impl<R: Read> Plain<R> {
+    pub(super) fn new(inner: R, compression: Compression) -> Plain<R> {
+        let buffered = |inner| BufReader::with_capacity(64 * 1024, inner);
+        match compression {
+            Compression::None => Plain::None(inner),
+            Compression::Gz => Plain::Gz(Box::new(MultiGzDecoder::new(buffered(inner)))),
+            Compression::Snappy => Plain::Snappy(Box::new(Blocks::new(buffered(inner)))),
+        }
+    }
+}
+
+impl<R: Read> Read for Plain<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Plain::None(inner) => inner.read(buf),
+            Plain::Gz(inner) => inner.read(buf),
+            Plain::Snappy(inner) => inner.read(buf),
+        }
+    }
+}
+
+/// Blocks of snappy, each behind its length.
+pub(super) struct Blocks<R> {
+    inner: R,
+    begun: bool,
+    packed: Vec<u8>,
+    block: Vec<u8>,
+    at: usize,
+}
+
+impl<R: BufRead> Blocks<R> {
+    fn new(inner: R) -> Blocks<R> {
+        Blocks { inner, begun: false, packed: Vec::new(), block: Vec::new(), at: 0 }
+    }
+
+    /// Reads the next block; false at the end.
+    fn next(&mut self) -> io::Result<bool> {
+        if !self.begun {
+            let mut header = [0; SNAPPY_HEADER.len()];
+            self.inner.read_exact(&mut header)?;
+            if header[..8] != SNAPPY_HEADER[..8] {
+                return Err(invalid("it does not begin like a snappy file"));
+            }
+            self.begun = true;
+        }
+        if self.inner.fill_buf()?.is_empty() {
+            return Ok(false);
+        }
+        let mut length = [0; 4];
+        self.inner.read_exact(&mut length)?;
+        let len = usize::try_from(i32::from_be_bytes(length)).unwrap_or(usize::MAX);
+        if len > snap::raw::max_compress_len(SNAPPY_BLOCK_BYTES_MAX) {
+            return Err(invalid("a block is too long"));
+        }
+        self.packed.clear();
+        let read = (&mut self.inner).take(len as u64).read_to_end(&mut self.packed)?;
+        if read < len {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let bytes = snap::raw::decompress_len(&self.packed).map_err(|e| invalid(&e.to_string()))?;
+        if bytes > SNAPPY_BLOCK_BYTES_MAX {
+            return Err(invalid("a block is too long"));
+        }
+        self.block.resize(bytes, 0);
+        let mut decoder = snap::raw::Decoder::new();
+        let done = decoder.decompress(&self.packed, &mut self.block).map_err(|e| invalid(&e.to_string()))?;
+        self.block.truncate(done);
+        self.at = 0;
+        Ok(true)
+    }
+}
+
+impl<R: BufRead> Read for Blocks<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.block.len() {
+            if !self.next()? {
+                return Ok(0);
+            }
+        }
+        let len = buf.len().min(self.block.len() - self.at);
+        buf[..len].copy_from_slice(&self.block[self.at..self.at + len]);
+        self.at += len;
+        Ok(len)
+    }
+}
+
+fn invalid(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}

@@ -1,0 +1,210 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::bytes::OnDisk;
+use super::compression::Compression;
+use super::log_file::LogFile;
+use super::report::{Finding, FindingKind};
+use super::snapshot_file::SnapshotFile;
+use crate::base::{Epoch, Error, Result, Zxid};
+use crate::io::{Disk, EntryKind, OpenMode, names_in, open_dir_to_read};
+
+/// Where servers keep their files, below the directory that they are told.
+pub(super) const VERSION_DIR: &str = "version-2";
+/// Files that are no snapshots and logs, and that servers keep.
+const OTHER_NAMES: &[&str] = &["currentEpoch", "acceptedEpoch", "updatingEpoch", "myid", "initialize"];
+/// Longer epoch files are none.
+const EPOCH_BYTES_MAX: usize = 32;
+
+/// A snapshot or a log by its name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub struct NamedFile {
+    /// The zxid in its name: of a log, that of its first txn; of a snapshot, that of the last one before it.
+    pub zxid: Zxid,
+    /// Its name.
+    pub name: String,
+}
+
+/// The data of a ZooKeeper server, read only. Snapshots and logs may stand in two places.
+#[derive(Debug)]
+pub struct ZkDirectory {
+    snapshot_disk: Arc<dyn Disk>,
+    log_disk: Arc<dyn Disk>,
+    snapshots: Vec<NamedFile>,
+    logs: Vec<NamedFile>,
+    /// currentEpoch and acceptedEpoch.
+    epochs: [Option<Epoch>; 2],
+    findings: Vec<Finding>,
+}
+
+impl ZkDirectory {
+    /// Lists the files. `data` is a server's `dataDir` or the `version-2` in it; `log` its `dataLogDir`, if it has one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io).
+    pub fn open(data: &Path, log: Option<&Path>) -> Result<ZkDirectory> {
+        let data_dir = versioned(data)?;
+        let log_dir = log.map_or_else(|| Ok(data_dir.clone()), versioned)?;
+        let snapshot_disk = open(&data_dir)?;
+        let log_disk = if log_dir == data_dir { snapshot_disk.clone() } else { open(&log_dir)? };
+        let mut directory = ZkDirectory {
+            snapshots: Vec::new(),
+            logs: Vec::new(),
+            epochs: [None; 2],
+            findings: Vec::new(),
+            snapshot_disk,
+            log_disk,
+        };
+        let one_place = log_dir == data_dir;
+        directory.list(&directory.snapshot_disk.clone(), true, one_place)?;
+        if !one_place {
+            directory.list(&directory.log_disk.clone(), false, true)?;
+        }
+        directory.snapshots.sort();
+        directory.logs.sort();
+        for (at, name) in ["currentEpoch", "acceptedEpoch"].into_iter().enumerate() {
+            directory.epochs[at] = directory.epoch(name)?;
+        }
+        Ok(directory)
+    }
+
+    fn list(&mut self, disk: &Arc<dyn Disk>, for_snapshots: bool, for_logs: bool) -> Result<()> {
+        let mut entries = disk.list().map_err(|e| Error::io("list a directory", e))?;
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        for entry in entries {
+            let name = entry.name;
+            let is_file = entry.kind == EntryKind::File;
+            if let Some(zxid) = log_zxid(&name).filter(|_| is_file && for_logs) {
+                self.logs.push(NamedFile { zxid, name });
+            } else if let Some((zxid, _)) = snapshot_zxid(&name).filter(|_| is_file && for_snapshots) {
+                self.snapshots.push(NamedFile { zxid, name });
+            } else if name.starts_with("log.") || name.starts_with("snapshot.") {
+                // A server takes `log.5.bak` for a log, and one with a zxid in capitals.
+                let what =
+                    "not read: the name is none that a server gives here, though it may take it for one";
+                self.findings.push(Finding::new(FindingKind::ForeignFile, what).in_file(&name));
+            } else if !OTHER_NAMES.contains(&name.as_str()) && is_file {
+                self.findings
+                    .push(Finding::new(FindingKind::ForeignFile, "no file of a server's").in_file(&name));
+            }
+        }
+        Ok(())
+    }
+
+    fn epoch(&mut self, name: &str) -> Result<Option<Epoch>> {
+        let wrap = |e| Error::io("read an epoch", e).in_file(name);
+        let file = match self.snapshot_disk.open(name, OpenMode::Read) {
+            Ok(file) => file,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(wrap(e)),
+        };
+        let mut bytes = [0; EPOCH_BYTES_MAX];
+        let len = file.read_at(0, &mut bytes).map_err(wrap)?;
+        let text = std::str::from_utf8(&bytes[..len]).unwrap_or("").lines().next().unwrap_or("").trim();
+        let epoch = text.parse::<u32>().ok().map(|epoch| Epoch::new(epoch.into()));
+        if epoch.is_none() {
+            self.findings.push(Finding::new(FindingKind::Epoch, "it tells no epoch").in_file(name));
+        }
+        Ok(epoch)
+    }
+
+    /// The snapshots, in the order of their zxids.
+    pub fn snapshots(&self) -> &[NamedFile] {
+        &self.snapshots
+    }
+
+    /// The logs, in the order of their zxids.
+    pub fn logs(&self) -> &[NamedFile] {
+        &self.logs
+    }
+
+    /// The epoch of the last leader that the server followed, if it was one of an ensemble.
+    pub fn current_epoch(&self) -> Option<Epoch> {
+        self.epochs[0]
+    }
+
+    /// The newest epoch whose leader it was promised to.
+    pub fn accepted_epoch(&self) -> Option<Epoch> {
+        self.epochs[1]
+    }
+
+    /// What is odd about the files by their names.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Opens a log.
+    ///
+    /// # Errors
+    /// As [`LogFile::new`].
+    pub fn open_log(&self, name: &str, limit: u32) -> Result<LogFile<OnDisk>> {
+        let file = self.log_disk.open(name, OpenMode::Read);
+        let file = file.map_err(|e| Error::io("open a log", e).in_file(name))?;
+        LogFile::new(OnDisk(file), name, limit)
+    }
+
+    /// Opens a snapshot.
+    ///
+    /// # Errors
+    /// As [`SnapshotFile::new`].
+    pub fn open_snapshot(&self, name: &str, limit: u32) -> Result<SnapshotFile<OnDisk>> {
+        let file = self.snapshot_disk.open(name, OpenMode::Read);
+        let file = file.map_err(|e| Error::io("open a snapshot", e).in_file(name))?;
+        let compression = snapshot_zxid(name).map_or(Compression::None, |(_, compression)| compression);
+        SnapshotFile::new(OnDisk(file), name, compression, limit)
+    }
+}
+
+fn open(path: &Path) -> Result<Arc<dyn Disk>> {
+    open_dir_to_read(path).map_err(|e| Error::io("open a directory", e).in_file(&path.display().to_string()))
+}
+
+/// The directory itself, or the one in it that has the files.
+fn versioned(path: &Path) -> Result<PathBuf> {
+    let names =
+        names_in(path).map_err(|e| Error::io("list a directory", e).in_file(&path.display().to_string()))?;
+    Ok(if names.iter().any(|name| name == VERSION_DIR) { path.join(VERSION_DIR) } else { path.to_owned() })
+}
+
+/// The zxid of a log's name: `log.` and lower-case digits of base 16 without a zero before them.
+pub(super) fn log_zxid(name: &str) -> Option<Zxid> {
+    zxid(name.strip_prefix("log.")?)
+}
+
+/// The zxid of a snapshot's name, and how it is compressed.
+pub(super) fn snapshot_zxid(name: &str) -> Option<(Zxid, Compression)> {
+    let rest = name.strip_prefix("snapshot.")?;
+    let (digits, compression) = match rest.split_once('.') {
+        None => (rest, Compression::None),
+        Some((digits, "gz")) => (digits, Compression::Gz),
+        Some((digits, "snappy")) => (digits, Compression::Snappy),
+        Some(_) => return None,
+    };
+    Some((zxid(digits)?, compression))
+}
+
+fn zxid(digits: &str) -> Option<Zxid> {
+    // Servers read a signed number.
+    let raw = i64::from_str_radix(digits, 16).ok().filter(|raw| format!("{raw:x}") == digits)?;
+    u64::try_from(raw).ok().map(Zxid::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_one_spelling() {
+        assert_eq!(log_zxid("log.1f"), Some(Zxid::new(0x1f)));
+        assert_eq!(snapshot_zxid("snapshot.0"), Some((Zxid::ZERO, Compression::None)));
+        assert_eq!(snapshot_zxid("snapshot.a.gz"), Some((Zxid::new(10), Compression::Gz)));
+        assert_eq!(snapshot_zxid("snapshot.a.snappy"), Some((Zxid::new(10), Compression::Snappy)));
+        for other in ["log.1F", "log.01", "log.+1", "log.-1", "log.", "log.5.bak", "log.8000000000000000"] {
+            assert_eq!(log_zxid(other), None, "{other}");
+        }
+        for other in ["snapshot.5.tmp", "snapshot.5.gz.tmp", "snapshot.", "snapshots.1"] {
+            assert_eq!(snapshot_zxid(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::directory::{VERSION_DIR, log_zxid, snapshot_zxid};
+use crate::base::{Error, ErrorKind, Result};
+use crate::io::{BackendChoice, Disk, File, OpenMode, ensure_dir, open_dir, remove_dir};
+
+/// Where the files are written before they are all there.
+const PARTIAL_DIR: &str = "version-2.partial";
+
+/// A directory that is made for a ZooKeeper server: `version-2` is there when all of it is durable, and not before.
+#[derive(Debug)]
+pub(super) struct TargetDir {
+    parent: Arc<dyn Disk>,
+    disk: Arc<dyn Disk>,
+}
+
+impl TargetDir {
+    /// Begins in `dest`, which must exist, with nothing in it but what an attempt has left that was cut off.
+    pub(super) fn begin(dest: &Path) -> Result<TargetDir> {
+        let wrap = |doing: &'static str| move |e| Error::io(doing, e).in_file(&dest.display().to_string());
+        let parent = open_dir(dest, BackendChoice::Threads).map_err(wrap("open a directory"))?;
+        let entries = parent.list().map_err(wrap("list a directory"))?;
+        if entries.iter().any(|entry| entry.name != PARTIAL_DIR) {
+            let why = "the directory to export to is not empty".to_owned();
+            return Err(Error::new(ErrorKind::Invalid, "restore_not_empty", why));
+        }
+        let partial = dest.join(PARTIAL_DIR);
+        remove_dir(&partial, &is_ours).map_err(wrap("remove what an export has left"))?;
+        ensure_dir(&partial).map_err(wrap("create a directory"))?;
+        let disk = open_dir(&partial, BackendChoice::Threads).map_err(wrap("open a directory"))?;
+        Ok(TargetDir { parent, disk })
+    }
+
+    /// Begins a file.
+    pub(super) fn create(&self, name: &str) -> Result<BufWriter<FileWriter>> {
+        let file = self.disk.open(name, OpenMode::CreateNew { direct: false });
+        let file = file.map_err(|e| Error::io("create a file", e).in_file(name))?;
+        Ok(BufWriter::with_capacity(256 * 1024, FileWriter { file, offset: 0 }))
+    }
+
+    /// Ends a file: all of it is durable, but not its name. Its length in bytes.
+    pub(super) fn finish(out: BufWriter<FileWriter>) -> Result<u64> {
+        let writer = out.into_inner().map_err(|e| Error::io("write a file", e.into_error()))?;
+        writer.file.sync().map_err(|e| Error::io("sync a file", e).in_file(writer.file.name()))?;
+        Ok(writer.offset)
+    }
+
+    /// A small file.
+    pub(super) fn put(&self, name: &str, text: &str) -> Result<()> {
+        let mut out = self.create(name)?;
+        out.write_all(text.as_bytes()).map_err(|e| Error::io("write a file", e).in_file(name))?;
+        TargetDir::finish(out).map(drop)
+    }
+
+    /// Gives the directory its name.
+    pub(super) fn publish(self) -> Result<()> {
+        let wrap = |e| Error::io("name a directory", e).in_file(VERSION_DIR);
+        self.disk.sync_dir().map_err(wrap)?;
+        self.parent.rename(PARTIAL_DIR, VERSION_DIR).map_err(wrap)?;
+        self.parent.sync_dir().map_err(wrap)
+    }
+}
+
+fn is_ours(name: &str) -> bool {
+    log_zxid(name).is_some()
+        || snapshot_zxid(name).is_some()
+        || name == "currentEpoch"
+        || name == "acceptedEpoch"
+}
+
+/// A file that is written from its beginning to its end.
+#[derive(Debug)]
+pub(super) struct FileWriter {
+    file: Arc<dyn File>,
+    offset: u64,
+}
+
+impl Write for FileWriter {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.file.write_all_at(self.offset, buf)?;
+        self.offset += buf.len() as u64;
+        Ok(buf.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+use std::path::Path;
+
+use arborlog::zookeeper::{
+    ImportOptions, LENGTH_LIMIT_DEFAULT, LogEnd, NamedFile, SnapshotNode, ZkDirectory, read_state,
+};
+use arborlog::{Error, Zxid};
+use serde_json::{Value, json};
+
+use crate::engine::acl_array;
+use crate::outcome::Outcome;
+use crate::output::{Failure, Output, counted, error_object, integer, maybe_zxid, zxid};
+use crate::payload::base64;
+use crate::snapshot::txn_object;
+use crate::zookeeper::{print_findings, report_object, report_text};
+use crate::zookeeper_args::{DumpArguments, VerifyArguments};
+
+/// Prints what files hold.
+pub(crate) fn dump(arguments: &DumpArguments, output: &mut Output) -> Result<(), Failure> {
+    for file in &arguments.files {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let above = file.parent().filter(|above| !above.as_os_str().is_empty());
+        let directory = ZkDirectory::open(above.unwrap_or(Path::new(".")), None)?;
+        if name.starts_with("log.") {
+            dump_log(&directory, name, output)?;
+        } else if name.starts_with("snapshot.") {
+            dump_snapshot(&directory, name, output)?;
+        } else {
+            return Err(Failure::Usage(format!("{name} is neither log.ZXID nor snapshot.ZXID")));
+        }
+    }
+    Ok(())
+}
+
+fn dump_log(directory: &ZkDirectory, name: &str, output: &mut Output) -> Result<(), Failure> {
+    let mut log = directory.open_log(name, LENGTH_LIMIT_DEFAULT)?;
+    while let Some(entry) = log.next_entry()? {
+        let mut object = entry.txn.with(txn_object);
+        object["offset"] = integer(entry.offset);
+        object["digest"] = entry.txn.with(|txn| txn.digest.map(|digest| format!("{digest:#x}"))).into();
+        output.object(&object)?;
+    }
+    let end = log.end().map(|end| end.to_string());
+    output.object(&json!({ "type": "end", "file": name, "offset": integer(log.offset()), "end": end }))
+}
+
+fn dump_snapshot(directory: &ZkDirectory, name: &str, output: &mut Output) -> Result<(), Failure> {
+    let mut snapshot = directory.open_snapshot(name, LENGTH_LIMIT_DEFAULT)?;
+    for (id, timeout_ms) in snapshot.sessions() {
+        let session = format!("{id:#x}");
+        output.object(&json!({ "type": "session", "session": session, "timeout_ms": timeout_ms }))?;
+    }
+    while let Some(node) = snapshot.next_node()? {
+        output.object(&node_object(&node))?;
+    }
+    let trailer = snapshot.trailer().unwrap_or_default();
+    output.object(&json!({
+        "type": "end",
+        "file": name,
+        "digest": trailer.digest.map(|(_, digest)| format!("{digest:#x}")),
+        "digest_zxid": maybe_zxid(trailer.digest.map(|(zxid, _)| zxid)),
+        "last_zxid": maybe_zxid(trailer.last_zxid),
+    }))
+}
+
+/// A node as it stands in the file.
+fn node_object(node: &SnapshotNode<'_>) -> Value {
+    let raw = |raw: i64| format!("{raw:#x}");
+    json!({
+        "type": "node",
+        "path": node.path,
+        "data": node.data.map(base64),
+        "stat": {
+            "czxid": raw(node.zxids[0]),
+            "mzxid": raw(node.zxids[1]),
+            "ctime": integer(node.times_ms[0]),
+            "mtime": integer(node.times_ms[1]),
+            "version": node.versions[0],
+            "childrenCreated": node.versions[1],
+            "aversion": node.versions[2],
+            "ephemeralOwner": raw(node.ephemeral_owner),
+            "dataLength": node.data.map_or(0, <[u8]>::len),
+            "pzxid": raw(node.zxids[2]),
+        },
+        "acl_id": integer(node.acl_id),
+        "acl": node.acl.map(acl_array),
+    })
+}
+
+/// What was found in a file that was read to its end.
+struct Seen {
+    count: u64,
+    first: Option<Zxid>,
+    last: Option<Zxid>,
+    end: String,
+    is_torn: bool,
+}
+
+/// Reads every file to its end, and says what an import would find.
+pub(crate) fn verify(arguments: &VerifyArguments, output: &mut Output) -> Result<(), Failure> {
+    let directory = ZkDirectory::open(&arguments.target.dir, arguments.data_log_dir.as_deref())?;
+    for file in directory.snapshots() {
+        let seen = read_snapshot(&directory, file);
+        print_file("snapshot", file, &seen, output)?;
+    }
+    for file in directory.logs() {
+        let seen = read_log(&directory, file);
+        print_file("log", file, &seen, output)?;
+    }
+    let mut what = ImportOptions::new();
+    if let Some(dir) = &arguments.data_log_dir {
+        what = what.data_log_dir(dir);
+    }
+    match read_state(&arguments.target.dir, &what) {
+        Ok((_, report)) => {
+            if output.json {
+                let mut object = report_object(&report);
+                object["type"] = json!("state");
+                object["error"] = Value::Null;
+                return output.object(&object);
+            }
+            print_findings(&report.findings, output)?;
+            output.line(&report_text(&report))
+        }
+        Err(error) => {
+            output.found(Outcome::of_error(&error));
+            if output.json {
+                return output.object(&json!({ "type": "state", "error": error_object(&error) }));
+            }
+            output.line(&format!("an import refuses it: {error}"))
+        }
+    }
+}
+
+fn print_file(
+    kind: &str,
+    file: &NamedFile,
+    seen: &Result<Seen, Error>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    if let Err(error) = seen {
+        output.found(Outcome::of_error(error));
+    }
+    if output.json {
+        let mut object = json!({ "type": kind, "file": file.name, "zxid": zxid(file.zxid) });
+        match seen {
+            Ok(seen) => {
+                object["count"] = integer(seen.count);
+                object["first_zxid"] = maybe_zxid(seen.first);
+                object["last_zxid"] = maybe_zxid(seen.last);
+                object["end"] = json!(seen.end);
+                object["torn"] = json!(seen.is_torn);
+                object["error"] = Value::Null;
+            }
+            Err(error) => object["error"] = error_object(error),
+        }
+        return output.object(&object);
+    }
+    let what = match seen {
+        Ok(seen) => {
+            let (one, range) = match (seen.first, seen.last) {
+                (Some(first), Some(last)) => ("txn", format!(", {first} to {last}")),
+                _ => (if kind == "log" { "txn" } else { "node" }, String::new()),
+            };
+            format!("{}{range}; {}", counted(seen.count, one), seen.end)
+        }
+        Err(error) => format!("damaged: {error}"),
+    };
+    output.line(&format!("{:24} {what}", file.name))
+}
+
+fn read_log(directory: &ZkDirectory, file: &NamedFile) -> Result<Seen, Error> {
+    let mut log = directory.open_log(&file.name, LENGTH_LIMIT_DEFAULT)?;
+    let mut seen = Seen { count: 0, first: None, last: None, end: String::new(), is_torn: false };
+    while let Some(entry) = log.next_entry()? {
+        seen.count += 1;
+        seen.first.get_or_insert(entry.txn.zxid());
+        seen.last = Some(entry.txn.zxid());
+    }
+    seen.end = match log.end() {
+        Some(LogEnd::Torn(why)) => {
+            seen.is_torn = true;
+            format!("torn at byte {}: {why}", log.offset())
+        }
+        end => {
+            format!("ends at byte {} with {}", log.offset(), end.map_or(String::new(), |end| end.to_string()))
+        }
+    };
+    Ok(seen)
+}
+
+fn read_snapshot(directory: &ZkDirectory, file: &NamedFile) -> Result<Seen, Error> {
+    let mut snapshot = directory.open_snapshot(&file.name, LENGTH_LIMIT_DEFAULT)?;
+    let mut count = 0;
+    while snapshot.next_node()?.is_some() {
+        count += 1;
+    }
+    let digest = snapshot.trailer().and_then(|trailer| trailer.digest);
+    let end = format!(
+        "{}, {}, {}",
+        counted(snapshot.sessions().len() as u64, "session"),
+        counted(snapshot.acl_count() as u64, "ACL list"),
+        digest.map_or("no digest".to_owned(), |(zxid, digest)| format!("digest {digest:#x} at {zxid}")),
+    );
+    Ok(Seen { count, first: None, last: None, end, is_torn: false })
+}
