@@ -274,8 +274,8 @@ impl Looking {
             }
             Verdict::Torn { file, offset, bytes } => {
                 let what = format!(
-                    "the newest group was torn ({bytes} bytes stand behind the end); nothing acknowledged is in it, and \
-                     the next open cuts it"
+                    "the newest group was torn ({bytes} bytes stand behind the end); nothing behind it proves \
+                     that it was acknowledged, and the next open cuts it"
                 );
                 let mut note = Finding::note(&format!("{folder}/{file}"), &what);
                 note.offset = Some(*offset);
