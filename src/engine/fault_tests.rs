@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::home::Room;
@@ -186,7 +187,7 @@ fn sn_04_a_snapshot_and_its_purge_may_be_cut_short_anywhere() {
 
 #[test]
 fn sn_04_nothing_is_purged_for_a_snapshot_whose_name_is_not_durable() {
-    let (home, engine) = simulated(&options().snapshots_kept(1));
+    let (home, engine) = simulated(&options().snapshots_kept(1).recent(0, 0));
     grow(&engine, "a", 400);
     let disk = home.disk(Room::Snapshots, 1);
     let fault = Fault { times: u64::MAX, ..Fault::next(FaultOp::SyncDir, Effect::EIO) };
@@ -319,17 +320,25 @@ fn pf_03_members_that_log_the_same_write_their_snapshots_apart() {
 #[test]
 fn tc_05_a_close_does_not_wait_for_a_slow_snapshot() {
     let dir = tempfile::tempdir().unwrap();
-    let slow = options().snapshot_bytes_per_second(Some(1 << 20));
+    let is_writing = Arc::new(AtomicBool::new(false));
+    let seen = is_writing.clone();
+    let tell = move |told: &Progress| {
+        seen.fetch_or(told.activity == Activity::WriteSnapshot && told.done_bytes > 0, Ordering::Relaxed);
+    };
+    let slow = options().snapshot_bytes_per_second(Some(1 << 20)).on_progress(tell);
+    let data = vec![7; 60_000];
     let (engine, _) = slow.open(dir.path()).unwrap();
     let acl = [Acl::open()];
     for n in 0..200 {
         let path = format!("/{n}");
-        let request = Request::Create(CreateRequest::new(&path, &[7; 60_000], &acl));
+        let request = Request::Create(CreateRequest::new(&path, &data, &acl));
         drop(engine.submit(&request, &Caller::default()).unwrap());
     }
     create(&engine, "/last", b"").unwrap();
     let task = engine.snapshot().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    while !is_writing.load(Ordering::Relaxed) {
+        std::thread::yield_now();
+    }
     assert!(!task.is_done(), "twelve seconds of it are left");
     let (clock, begin) = (Clock::real(), Clock::real().nanos());
     engine.close().unwrap();
@@ -564,13 +573,13 @@ fn se_03_what_is_decided_does_not_depend_on_when_it_is_applied() {
     let plain = |path| Request::Create(CreateRequest::new(path, b"", &acl));
     let delete = |path| Request::Delete { path, version: -1 };
     let (timeout, close) = (Request::CreateSession { timeout_ms: 4000 }, Request::CloseSession);
-    // Each with its session.
+    // Each with its session. What one that has ended asks for, beside ephemerals, is for the server to refuse.
     let script = [
         (1, timeout),
         (1, ephemeral("/e")),
         (1, close),
         (1, ephemeral("/e")),
-        (1, plain("/p")),
+        (3, plain("/p")),
         (2, timeout),
         (2, ephemeral("/e")),
         (1, timeout),
@@ -579,7 +588,7 @@ fn se_03_what_is_decided_does_not_depend_on_when_it_is_applied() {
         (1, plain("/p")),
         (2, close),
         (1, ephemeral("/e")),
-        (2, delete("/e")),
+        (3, delete("/e")),
         (1, close),
         (2, timeout),
         (2, plain("/e")),

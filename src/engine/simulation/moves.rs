@@ -155,12 +155,11 @@ impl Run<'_> {
         engine.close()?;
         let last = self.model.last();
         self.model.acked = last;
-        let (target, to) = match self.choices.below(3) {
-            0 => (RestoreTarget::Newest, last),
-            _ => {
-                let to = self.known();
-                (RestoreTarget::Zxid(to), to)
-            }
+        let (target, to) = if self.choices.below(3) == 0 {
+            (RestoreTarget::Newest, last)
+        } else {
+            let to = self.known();
+            (RestoreTarget::Zxid(to), to)
         };
         if self.choices.below(3) == 0 {
             let home = self.home.clone();

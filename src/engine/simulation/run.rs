@@ -85,11 +85,11 @@ impl<'a> Run<'a> {
                 Some(standby) => self.promote(standby),
                 None => self.open(),
             };
-            let lived = opened.and_then(|(engine, report)| {
+            let outcome = opened.and_then(|(engine, report)| {
                 self.model.recovered(&engine, &report);
                 self.live(engine)
             });
-            if let Err(error) = lived {
+            if let Err(error) = outcome {
                 excuse(&error);
                 self.refused += 1;
             }
