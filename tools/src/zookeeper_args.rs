@@ -22,7 +22,7 @@ Stop the server first: what it writes meanwhile is not in the engine. SRC is onl
     /// Write the state of an engine for a ZooKeeper server
     #[command(after_help = "Examples:
   arborlog zookeeper export /var/lib/server /var/lib/zookeeper --format 3.9
-  arborlog zookeeper export /var/lib/server /tmp/out --format 3.6 --log-tail --compression gz
+  arborlog zookeeper export /var/lib/server /mnt/out --format 3.6 --log-tail --compression gz
 SRC is only read, also beside a live server. DEST gets a version-2 with a snapshot and the epochs.")]
     Export(ExportArguments),
     /// Print what files of ZooKeeper's hold as JSON lines, in bounded memory: txns of logs, sessions and nodes of snapshots
