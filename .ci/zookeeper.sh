@@ -38,6 +38,14 @@ run_one() {
     if grep -i 'digest mismatch' "$work/server.log"; then exit 1; fi
     # What the server made of it, its own snapshot and log behind ours.
     "$arborlog" zookeeper verify "$work/data" >"$work/verify" || { cat "$work/verify"; exit 1; }
+    rm -rf "$work/back"
+    "$arborlog" zookeeper import "$work/data" "$work/back" >/dev/null
+    "$arborlog" tree dump --json "$work/back" >"$work/back.jsonl"
+    grep -q '"path":"/made-by-the-server"' "$work/back.jsonl" || { echo "what the server wrote did not come back"; exit 1; }
+    # All nodes but the root, which has one child more.
+    sort "$work/back.jsonl" >"$work/back.sorted"
+    grep -v '"path":"/"' "$work/tree.jsonl" | sort | comm -23 - "$work/back.sorted" >"$work/lost"
+    if [ -s "$work/lost" ]; then echo "changed on the way back:"; cat "$work/lost"; exit 1; fi
     echo "$source in the format $format $more: the same"
 }
 

@@ -30,6 +30,9 @@ impl Engine {
     /// one all is copied. Its log stands in `dir` too, wherever the engine's is. Writers go on meanwhile; a snapshot
     /// that is being written is waited for.
     ///
+    /// Nothing is read that need not be copied: damage that is here already is in the double, too. Before you rely on it, have
+    /// `arborlog verify` read it.
+    ///
     /// The manifest comes last: a directory without one is no checkpoint, and what is in it may be removed.
     ///
     /// What is linked is never written under either name again, but to repair a damaged record, which repairs both; so

@@ -171,6 +171,8 @@ fn ls_09_a_damaged_or_broken_stream_leaves_the_old_state_whole() {
         follower = refused(follower, &mut Broken(&bytes[..len]), ErrorKind::Io);
     }
     follower = refused(follower, &mut [&bytes[..], b"x"].concat().as_slice(), ErrorKind::Corrupt);
+    // What sends no snapshot may send for ever.
+    follower = refused(follower, &mut std::io::repeat(0), ErrorKind::Corrupt);
     let (follower, _) = follower.install(EPOCH, &mut bytes.as_slice()).unwrap();
     make(&follower, "/goes-on", CreateMode::Persistent);
 }
