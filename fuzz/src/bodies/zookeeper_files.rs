@@ -51,7 +51,12 @@ fn read_log(bytes: &[u8]) -> bool {
                 assert_eq!(entry.offset, next);
                 next = log.offset();
                 assert!(next > entry.offset && next <= bytes.len() as u64);
-                let (copy, zxid) = (entry.txn.with(|txn| txn.to_buf()), entry.txn.zxid());
+                #[expect(
+                    clippy::redundant_closure_for_method_calls,
+                    reason = "the method alone is of one lifetime"
+                )]
+                let copy = entry.txn.with(|txn| txn.to_buf());
+                let zxid = entry.txn.zxid();
                 let again = TxnBuf::from_bytes(zxid, copy.time_ms(), copy.as_bytes()).expect("it is a txn");
                 entry.txn.with(|txn| assert_eq!(again.as_txn(), *txn));
             }
@@ -91,7 +96,7 @@ fn read_snapshot(bytes: &[u8], compression: Compression) -> bool {
             Ok(None) => {
                 assert!(snapshot.trailer().is_some());
                 let done = loader.finish(Zxid::ZERO);
-                assert!(done.tree.len() > 0);
+                assert!(!done.tree.is_empty());
                 return true;
             }
             Err(_) => return false,
