@@ -70,6 +70,8 @@ pub mod zookeeper;
 #[cfg(feature = "planted-bugs")]
 pub use base::planted::plant;
 pub use base::{Code, Epoch, Error, ErrorKind, Histogram, Place, Result, Zxid, limits};
+#[cfg(any(test, feature = "sim"))]
+pub use engine::simulate_engine;
 pub use engine::{
     Activity, Answer, Applied, Caller, CaughtUp, ChangeFeed, CheckpointReport, Commit, Engine, EngineOptions,
     EngineStats, EngineView, LearnReport, OpenReport, Progress, RestoreOptions, RestoreReport, RestoreTarget,

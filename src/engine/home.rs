@@ -91,6 +91,8 @@ impl Directories {
     pub(crate) fn open(data: &Path, log: Option<&Path>, backend: BackendChoice) -> Result<Directories> {
         let root = open(data, backend)?;
         let log = log.unwrap_or(data).to_owned();
+        // Before anything is read, let alone written.
+        open_dir_to_read(&log).map_err(|e| failed("open a directory", e, &log))?;
         Ok(Directories { data: data.to_owned(), log, backend, root })
     }
 

@@ -2,12 +2,15 @@ use std::io::{Read, Write};
 
 use super::generation::Generation;
 use super::handle::Engine;
+use super::learn::SyncSource;
+use super::order::check_follows;
 use super::report::OpenReport;
 use super::shared::EngineShared;
 use super::take::take_snapshot;
-use crate::base::{Epoch, Error, Result};
-use crate::format::{EngineManifest, Numbering};
+use crate::base::{Epoch, Error, ErrorKind, Result};
+use crate::format::{EngineManifest, Numbering, TxnBuf};
 use crate::snapshot::{SnapshotInfo, load};
+use crate::tree::{DataTree, Outcome};
 
 impl Engine {
     /// Writes the bytes of the newest snapshot that holds to `out`: for a peer that [installs](Engine::install) it.
@@ -47,6 +50,17 @@ impl Engine {
     /// - [`ErrorKind::Io`](crate::ErrorKind::Io) of the disk or of `source`; else as
     ///   [`EngineOptions::open`](super::EngineOptions::open).
     pub fn install(self, leader: Epoch, source: &mut dyn Read) -> Result<(Engine, OpenReport)> {
+        let (engine, opened, _) = self.replace(leader, &mut Alone(source))?;
+        Ok((engine, opened))
+    }
+
+    /// The same, with the txns that come behind the snapshot, and how many. They are there at once with it: what is
+    /// acknowledged here may be behind the snapshot's end.
+    pub(super) fn replace(
+        self,
+        leader: Epoch,
+        source: &mut dyn SyncSource,
+    ) -> Result<(Engine, OpenReport, u64)> {
         self.shared().check_leader(leader)?;
         let shared = self.stop()?;
         let observer = shared.pipeline.take_observer();
@@ -64,14 +78,20 @@ impl Engine {
         manifest.commit(|manifest| manifest.spare = number)?;
         let next = Generation { home: &home, number, database_id, options: &options, clock: &clock };
         let store = next.store()?;
-        let received = store.receive(source)?;
+        let received = store.receive(source.snapshot())?;
         let end = received.file.info.end;
         if received.file.numbering != Numbering::Zxid || end.epoch() > leader {
             let what = format!("a snapshot up to {end} is none of the leader of epoch {leader}");
             return Err(Error::invalid(what));
         }
-        let (tree, _) = load(&received.file, &mut |done| options.progress.loaded(done))?;
+        let (mut tree, _) = load(&received.file, &mut |done| options.progress.loaded(done))?;
         drop(received);
+        let mut txns = 0;
+        while let Some(txn) = source.next_txn()? {
+            take(&mut tree, leader, &txn)?;
+            txns += 1;
+        }
+        let end = tree.last_zxid();
         let commit = || {
             manifest.commit(|manifest| {
                 (manifest.generation, manifest.spare) = (number, generation);
@@ -84,6 +104,36 @@ impl Engine {
         next.write(&store, tree, epoch)?;
         commit()?;
         drop((store, lock));
-        options.open_home(home, observer)
+        let (engine, opened) = options.open_home(home, observer)?;
+        Ok((engine, opened, txns))
     }
+}
+
+/// A snapshot that nothing comes behind.
+struct Alone<'a>(&'a mut dyn Read);
+
+impl SyncSource for Alone<'_> {
+    fn next_txn(&mut self) -> Result<Option<TxnBuf>> {
+        Ok(None)
+    }
+
+    fn snapshot(&mut self) -> &mut dyn Read {
+        self.0
+    }
+}
+
+/// Applies a txn behind a snapshot.
+fn take(tree: &mut DataTree, leader: Epoch, txn: &TxnBuf) -> Result<()> {
+    let zxid = txn.zxid();
+    if zxid.epoch() > leader {
+        return Err(Error::invalid(format!("{zxid} is of a later epoch than its leader's, {leader}")));
+    }
+    check_follows(tree.last_zxid(), zxid)?;
+    let txn = txn.as_txn();
+    let outcome = tree.apply(&txn, &mut ());
+    if matches!(outcome, Outcome::Failed(_)) && !txn.body.may_fail() {
+        let why = format!("{zxid} does not fit the state before it");
+        return Err(Error::new(ErrorKind::OutOfOrder, "out_of_order", why).with_zxids(zxid, zxid));
+    }
+    Ok(())
 }

@@ -10,7 +10,7 @@ use crate::format::TxnBuf;
 
 /// What a leader sends to a learner, as it comes: a connection.
 pub trait SyncSource {
-    /// The next txn of a diff; none when the diff is at its end.
+    /// The next txn of a diff, or of those that follow a snapshot; none at the end.
     ///
     /// # Errors
     /// What the connection says: the learner ends with it, and a new plan goes on from where it is.
@@ -48,8 +48,8 @@ impl Engine {
     /// # Errors
     /// After each the engine is closed.
     /// - [`ErrorKind::Fenced`]: a newer leader was accepted. Nothing was changed.
-    /// - [`ErrorKind::NotInLog`]: what is to be kept is not here, or cannot be rebuilt; nothing was removed. Ask the
-    ///   leader for a snapshot.
+    /// - [`ErrorKind::NotInLog`]: what is to be kept is not here, or cannot be rebuilt, and nothing was removed; or the
+    ///   diff has txns of an older epoch than the log has [entered](Engine::enter_epoch). Ask the leader for a snapshot.
     /// - [`ErrorKind::OutOfOrder`]: the plan is not for this state, or its txns are not those that it says.
     /// - What the source says, and as [`append`](Engine::append), [`truncate`](Engine::truncate) and
     ///   [`install`](Engine::install).
@@ -60,8 +60,9 @@ impl Engine {
         source: &mut dyn SyncSource,
     ) -> Result<(Engine, LearnReport)> {
         self.accept_epoch(leader)?;
-        let (engine, opened) = match plan {
-            SyncPlan::UpToDate | SyncPlan::Diff { .. } => (self, None),
+        let (engine, opened, behind) = match plan {
+            SyncPlan::UpToDate | SyncPlan::Diff { .. } => (self, None, 0),
+            SyncPlan::Truncate { .. } if crate::planted("learn_keeps_fork") => (self, None, 0),
             SyncPlan::Truncate { to } | SyncPlan::TruncateDiff { to, .. } => {
                 // A cut elsewhere would take away more than the leader knows.
                 let before = self.shared().log.neighbours(to)?.0;
@@ -71,11 +72,13 @@ impl Engine {
                     return Err(Error::new(ErrorKind::NotInLog, "not_in_log", why));
                 }
                 let (engine, _, opened) = self.truncate(leader, to)?;
-                (engine, Some(opened))
+                (engine, Some(opened), 0)
             }
             SyncPlan::Snapshot => {
-                let (engine, opened) = self.install(leader, source.snapshot())?;
-                (engine, Some(opened))
+                // At once with what the leader has logged since: the snapshot may be older than what this one has
+                // acknowledged to an earlier leader.
+                let (engine, opened, txns) = self.replace(leader, source)?;
+                (engine, Some(opened), txns)
             }
         };
         let after = engine.logged_zxid();
@@ -88,10 +91,9 @@ impl Engine {
                 return Err(Error::new(ErrorKind::OutOfOrder, "out_of_order", why));
             }
             SyncPlan::Diff { through, .. } | SyncPlan::TruncateDiff { through, .. } => {
-                engine.take_diff(leader, Some(through), source)?
+                engine.take_diff(leader, through, source)?
             }
-            // What the leader has logged since it was made.
-            SyncPlan::Snapshot => engine.take_diff(leader, None, source)?,
+            SyncPlan::Snapshot => behind,
         };
         engine.enter_epoch(leader)?;
         let acknowledged = engine.shared().log.flush()?.max(engine.applied_zxid());
@@ -100,13 +102,19 @@ impl Engine {
     }
 
     /// Logs the txns that come, and waits for them.
-    fn take_diff(&self, leader: Epoch, through: Option<Zxid>, source: &mut dyn SyncSource) -> Result<u64> {
+    fn take_diff(&self, leader: Epoch, through: Zxid, source: &mut dyn SyncSource) -> Result<u64> {
         let mut txns = 0;
         let mut ahead: Vec<Ticket> = Vec::with_capacity(TXNS_AHEAD);
         while let Some(txn) = source.next_txn()? {
-            if through.is_some_and(|through| txn.zxid() > through) {
-                let why = format!("{} is not of the plan", txn.zxid());
+            let (zxid, entered) = (txn.zxid(), self.current_epoch());
+            if zxid > through {
+                let why = format!("{zxid} is not of the plan");
                 return Err(Error::new(ErrorKind::OutOfOrder, "out_of_order", why));
+            }
+            if zxid.epoch() < entered {
+                // Entered with a leader that had less than this one and was followed by no quorum.
+                let why = format!("the log has entered epoch {entered}, and takes no {zxid} any more");
+                return Err(Error::new(ErrorKind::NotInLog, "not_in_log", why));
             }
             ahead.push(self.append(leader, &txn.as_txn())?);
             txns += 1;
@@ -116,7 +124,7 @@ impl Engine {
         }
         self.settle(&mut ahead)?;
         let last = self.logged_zxid();
-        if let Some(through) = through.filter(|through| *through != last) {
+        if through != last {
             let why = format!("the txns end at {last}, before the plan's end {through}");
             return Err(Error::new(ErrorKind::OutOfOrder, "out_of_order", why));
         }

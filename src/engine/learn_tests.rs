@@ -1,14 +1,15 @@
 //! A learner that carries out the plans of a leader, with the power cut at each operation.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::io::{Cursor, Read};
+use std::collections::BTreeMap;
+use std::io::Read;
 use std::sync::Arc;
 
 use super::home::Room;
 use super::pipeline::Unobserved;
 use super::sim_home::{Cut, SimHome};
+use super::simulation::{Sent, send};
 use super::*;
-use crate::base::{Epoch, ErrorKind, Result, Zxid};
+use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::format::{Acl, TxnBuf};
 use crate::log::LogOptions;
 use crate::sim::CrashImage;
@@ -42,36 +43,6 @@ fn grow(engine: &Engine, epoch: u64, txns: u64, tag: &str, history: &mut History
 
 fn history() -> History {
     BTreeMap::from([(Zxid::ZERO, crate::tree::DataTree::new().digest())])
-}
-
-/// What a leader sends.
-struct Sent {
-    txns: VecDeque<TxnBuf>,
-    snapshot: Cursor<Vec<u8>>,
-}
-
-impl SyncSource for Sent {
-    fn next_txn(&mut self) -> Result<Option<TxnBuf>> {
-        Ok(self.txns.pop_front())
-    }
-
-    fn snapshot(&mut self) -> &mut dyn Read {
-        &mut self.snapshot
-    }
-}
-
-fn send(leader: &Engine, plan: SyncPlan) -> Sent {
-    let mut sent = Sent { txns: VecDeque::new(), snapshot: Cursor::default() };
-    let (after, through) = match plan {
-        SyncPlan::Diff { after, through } | SyncPlan::TruncateDiff { to: after, through } => (after, through),
-        SyncPlan::Snapshot => {
-            let info = leader.send_snapshot(sent.snapshot.get_mut()).unwrap();
-            (info.end, leader.applied_zxid())
-        }
-        SyncPlan::UpToDate | SyncPlan::Truncate { .. } => return sent,
-    };
-    leader.txns_between(after, through, |txn| sent.txns.push_back(txn.to_buf())).unwrap();
-    sent
 }
 
 /// Synchronises until it is done, from wherever the learner stands.
@@ -267,4 +238,84 @@ fn ls_04_a_learner_refuses_what_is_not_its_plan() {
     let (engine, report) = engine.learn(Epoch::new(1), plan, &mut send(&leader, plan)).unwrap();
     assert_eq!((report.txns, engine.applied_zxid(), engine.waiting_txns()), (5, through, 0));
     assert_eq!(engine.tree().digest(), leader.tree().digest());
+}
+
+/// A connection that breaks after so many txns.
+struct Broken(Sent, usize);
+
+impl SyncSource for Broken {
+    fn next_txn(&mut self) -> Result<Option<TxnBuf>> {
+        self.1 = self
+            .1
+            .checked_sub(1)
+            .ok_or_else(|| Error::io("receive", std::io::Error::from(std::io::ErrorKind::ConnectionReset)))?;
+        self.0.next_txn()
+    }
+
+    fn snapshot(&mut self) -> &mut dyn Read {
+        self.0.snapshot()
+    }
+}
+
+#[test]
+fn ls_06_a_snapshot_takes_nothing_back_that_was_acknowledged() {
+    let (mut new, mut old) = (history(), history());
+    let (leader, _) = open(&Arc::new(SimHome::new(6)), Commit::WhenDurable).unwrap();
+    grow(&leader, 1, 20, "a", &mut new);
+    let end = leader.snapshot().unwrap().join().unwrap().end;
+    grow(&leader, 1, 10, "b", &mut new);
+    let base = Arc::new(SimHome::new(5));
+    let (engine, _) = open(&base, Commit::WhenDurable).unwrap();
+    grow(&engine, 1, 20, "a", &mut old);
+    grow(&engine, 1, 5, "b", &mut old);
+    engine.close().unwrap();
+    let (acknowledged, digest) = old.last_key_value().unwrap();
+    assert!(end < *acknowledged && new[acknowledged] == *digest);
+    for txns in 0..=10 {
+        let home = Arc::new(base.fork());
+        let (engine, _) = open(&home, Commit::WhenDurable).unwrap();
+        let mut source = Broken(send(&leader, SyncPlan::Snapshot), txns);
+        let error = engine.learn(LEADER, SyncPlan::Snapshot, &mut source).map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{txns}");
+        let (engine, report) = open(&home, Commit::WhenDurable).unwrap();
+        assert_eq!((report.last_zxid, report.digest), (*acknowledged, *digest), "{txns}");
+        let mut whole = send(&leader, SyncPlan::Snapshot);
+        let missing = whole.txns.remove(3).unwrap();
+        let error = engine.learn(LEADER, SyncPlan::Snapshot, &mut whole).map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfOrder, "{} is missing", missing.zxid());
+        let (engine, _) = open(&home, Commit::WhenDurable).unwrap();
+        let mut whole = send(&leader, SyncPlan::Snapshot);
+        let (engine, report) = engine.learn(LEADER, SyncPlan::Snapshot, &mut whole).unwrap();
+        assert_eq!((report.acknowledged, report.txns), (leader.applied_zxid(), 10));
+        assert_eq!(engine.tree().digest(), leader.tree().digest());
+    }
+}
+
+#[test]
+fn ls_06_what_is_older_than_the_entered_epoch_comes_with_a_snapshot() {
+    let (leader, _) = open(&Arc::new(SimHome::new(6)), Commit::WhenDurable).unwrap();
+    grow(&leader, 1, 12, "a", &mut history());
+    leader.snapshot().unwrap().join().unwrap();
+    grow(&leader, 1, 8, "a-more", &mut history());
+    leader.enter_epoch(LEADER).unwrap();
+    let home = Arc::new(SimHome::new(5));
+    let mut old = history();
+    let (engine, _) = open(&home, Commit::WhenDurable).unwrap();
+    grow(&engine, 1, 12, "a", &mut old);
+    // With a leader that had no more, and that no quorum has followed.
+    engine.enter_epoch(Epoch::new(2)).unwrap();
+    let last = engine.applied_zxid();
+    let plan = leader.sync_plan(last).decision.plan;
+    assert_eq!(plan, SyncPlan::Diff { after: last, through: leader.applied_zxid() });
+    let error = engine.learn(LEADER, plan, &mut send(&leader, plan)).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotInLog, "{error}");
+    let (engine, report) = open(&home, Commit::WhenDurable).unwrap();
+    assert_eq!((report.last_zxid, report.digest), (last, old[&last]), "nothing was changed");
+    let mut sent = send(&leader, SyncPlan::Snapshot);
+    let (engine, report) = engine.learn(LEADER, SyncPlan::Snapshot, &mut sent).unwrap();
+    assert_eq!((report.acknowledged, report.txns), (leader.applied_zxid(), 8));
+    assert_eq!((engine.tree().digest(), engine.current_epoch()), (leader.tree().digest(), LEADER));
+    grow(&engine, LEADER.get(), 3, "c", &mut old);
+    engine.close().unwrap();
+    assert_eq!(open(&home, Commit::WhenDurable).unwrap().1.last_zxid, Zxid::from_parts(4, 3));
 }

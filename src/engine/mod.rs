@@ -39,14 +39,16 @@ mod checkpoint_tests;
 #[cfg(test)]
 mod failure_tests;
 #[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
 mod install_tests;
 #[cfg(test)]
 mod learn_tests;
 #[cfg(test)]
 mod restore_tests;
-#[cfg(test)]
+#[cfg(any(test, feature = "sim"))]
 mod sim_home;
-#[cfg(test)]
+#[cfg(any(test, feature = "sim"))]
 mod simulation;
 #[cfg(test)]
 mod standby_tests;
@@ -69,6 +71,8 @@ pub use report::OpenReport;
 pub use restore::{RestoreOptions, RestoreReport, RestoreTarget, restore, restore_in_place};
 pub(crate) use restore::{Source, replay};
 pub use session_tracker::SessionTracker;
+#[cfg(any(test, feature = "sim"))]
+pub use simulation::simulate_engine;
 pub use snapshotter::SnapshotTask;
 pub use standby::{CaughtUp, Standby};
 pub use stats::EngineStats;

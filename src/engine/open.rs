@@ -14,8 +14,8 @@ use super::shared::EngineShared;
 use super::stats::Counters;
 use super::trigger::SnapshotTrigger;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
-use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Txn, TxnBody};
-use crate::io::{Disk, Lock};
+use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Txn};
+use crate::io::{Disk, EntryKind, Lock};
 use crate::log::{Log, LogOptions, Record, RecoveryReport};
 use crate::snapshot::{SnapshotInfo, SnapshotStore, load};
 use crate::tree::{DataTree, Observer, Outcome, Proposer, SharedTree};
@@ -144,7 +144,18 @@ fn settle(home: &dyn Home, manifest: &ManifestFile, epoch: Epoch) -> Result<()> 
     Ok(())
 }
 
+/// Refuses something else in the place of the lock.
+pub(super) fn check_lock(root: &dyn Disk) -> Result<()> {
+    let entries = root.list().map_err(|e| Error::io("list a directory", e))?;
+    if entries.iter().any(|entry| entry.name == LOCK_NAME && entry.kind != EntryKind::File) {
+        let what = "a file of the engine belongs here, and this is none";
+        return Err(Error::corrupt("not_a_file", what).in_file(LOCK_NAME));
+    }
+    Ok(())
+}
+
 pub(super) fn take_lock(root: &dyn Disk) -> Result<Box<dyn Lock>> {
+    check_lock(root)?;
     root.lock(LOCK_NAME).map_err(|e| match e.kind() {
         std::io::ErrorKind::WouldBlock => {
             Error::new(ErrorKind::Locked, "locked", format!("the engine is open elsewhere: {e}"))
@@ -310,9 +321,7 @@ impl Replayed {
         self.txns += 1;
         self.bytes += record.payload.len() as u64;
         // The state before was whole, so nothing that was right when it was logged can fail now.
-        if !matches!(txn.body, TxnBody::Error { .. } | TxnBody::Multi(_))
-            && matches!(outcome, Outcome::Failed(_))
-        {
+        if !txn.body.may_fail() && matches!(outcome, Outcome::Failed(_)) {
             self.failures += 1;
         }
     }

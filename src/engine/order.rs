@@ -84,16 +84,7 @@ impl Order {
     /// Logs a txn that was made elsewhere: the next one.
     pub(super) fn append(&mut self, log: &Log, pipeline: &Arc<Pipeline>, txn: TxnBuf) -> Result<Ticket> {
         let zxid = txn.zxid();
-        let follows = if zxid.epoch() == self.last.epoch() {
-            self.last.next_in_epoch().is_ok_and(|next| next == zxid)
-        } else {
-            // An epoch's txns begin with 1: what comes later shows that some are missing.
-            zxid > self.last && zxid.counter() == 1
-        };
-        if !follows {
-            let why = format!("{zxid} does not follow {}", self.last);
-            return Err(Error::new(ErrorKind::OutOfOrder, "out_of_order", why).with_zxids(zxid, zxid));
-        }
+        check_follows(self.last, zxid)?;
         if zxid.epoch() > log.epoch() {
             // History of an epoch that began elsewhere.
             log.advance_epoch(zxid.epoch())?;
@@ -133,6 +124,21 @@ impl Order {
             }
         }
     }
+}
+
+/// Refuses a txn that does not follow the last one.
+pub(super) fn check_follows(last: Zxid, zxid: Zxid) -> Result<()> {
+    let follows = if zxid.epoch() == last.epoch() {
+        last.next_in_epoch().is_ok_and(|next| next == zxid)
+    } else {
+        // An epoch's txns begin with 1: what comes later shows that some are missing.
+        zxid > last && zxid.counter() == 1
+    };
+    if !follows {
+        let why = format!("{zxid} does not follow {last}");
+        return Err(Error::new(ErrorKind::OutOfOrder, "out_of_order", why).with_zxids(zxid, zxid));
+    }
+    Ok(())
 }
 
 /// What the answer will tell beside what the txn does.

@@ -10,7 +10,7 @@ use super::progress::Told;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::snapshot::{SnapshotName, snapshot_name};
 use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Paths, Txn, TxnBody};
-use crate::io::{Disk, OpenMode};
+use crate::io::{Disk, EntryKind, OpenMode};
 use crate::log::{Execution, LogOptions, LogView};
 use crate::snapshot::{SnapshotFile, SnapshotInfo, load};
 use crate::tree::DataTree;
@@ -231,12 +231,18 @@ pub(super) fn in_place(
     let number = home.generations()?.last().map_or(generation, |last| *last.max(&generation)) + 1;
     manifest.commit(|manifest| manifest.spare = number)?;
     let next = Generation { home, number, database_id, options, clock: &clock };
-    next.write(&next.store()?, tree, epoch)?;
     // The state from before is nobody's spare: it is not removed.
-    manifest.commit(|manifest| {
-        (manifest.generation, manifest.spare, manifest.established) = (number, 0, true);
-        manifest.accepted = manifest.accepted.max(epoch);
-    })?;
+    let commit = || {
+        manifest.commit(|manifest| {
+            (manifest.generation, manifest.spare, manifest.established) = (number, 0, true);
+            manifest.accepted = manifest.accepted.max(epoch);
+        })
+    };
+    if crate::planted("restore_before_durable") {
+        commit()?;
+    }
+    next.write(&next.store()?, tree, epoch)?;
+    commit()?;
     Ok(RestoreReport { database_id, kept_generation: Some(generation), ..report })
 }
 
@@ -339,6 +345,7 @@ impl Source {
         let entries = self.snapshots.list().map_err(|e| Error::io("list the snapshots' directory", e))?;
         let mut ends: Vec<Zxid> = entries
             .iter()
+            .filter(|entry| entry.kind == EntryKind::File)
             .filter_map(|entry| match SnapshotName::parse(&entry.name) {
                 SnapshotName::Snapshot(end) => Some(end),
                 _ => None,
@@ -350,7 +357,10 @@ impl Source {
         for end in ends.into_iter().rev() {
             match self.load(end, progress) {
                 Ok((tree, info)) => return Ok((tree, Some(info), skipped)),
-                Err(error) if error.kind() == ErrorKind::Corrupt => skipped.push((end, error)),
+                Err(error) if error.kind() == ErrorKind::Corrupt || is_not_there(&error) => {
+                    // A live source may have removed it since the listing.
+                    skipped.push((end, error));
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -40,14 +40,6 @@ impl SimHome {
         std::iter::once(self.root.clone()).chain(rooms.into_iter().map(|(_, disk)| disk)).collect()
     }
 
-    /// The same disks as they are now, for another life.
-    pub(super) fn fork(&self) -> SimHome {
-        let rooms = self.rooms.lock();
-        let rooms = rooms.iter().map(|(room, disk)| (*room, disk.fork(CrashImage::KeepAll))).collect();
-        let root = self.root.fork(CrashImage::KeepAll);
-        SimHome { seed: self.seed, root, rooms: Mutex::new(rooms), next_cut: Mutex::default() }
-    }
-
     /// Cuts the power after so many more operations: of a disk that is there, or of the next one that is made for a
     /// room.
     pub(super) fn cut_at(&self, where_to: Cut, operations: u64, image: CrashImage) {
@@ -60,17 +52,28 @@ impl SimHome {
         }
     }
 
+    /// No disk that is made loses its power.
+    pub(super) fn cut_no_next(&self) {
+        *self.next_cut.lock() = None;
+    }
+}
+
+#[cfg(test)]
+impl SimHome {
+    /// The same disks as they are now, for another life.
+    pub(super) fn fork(&self) -> SimHome {
+        let rooms = self.rooms.lock();
+        let rooms = rooms.iter().map(|(room, disk)| (*room, disk.fork(CrashImage::KeepAll))).collect();
+        let root = self.root.fork(CrashImage::KeepAll);
+        SimHome { seed: self.seed, root, rooms: Mutex::new(rooms), next_cut: Mutex::default() }
+    }
+
     /// Cuts the power of them all now.
     pub(super) fn cut_all(&self, image: CrashImage) {
         for disk in self.disks() {
             disk.crash(image);
         }
         self.cut_no_next();
-    }
-
-    /// No disk that is made loses its power.
-    pub(super) fn cut_no_next(&self) {
-        *self.next_cut.lock() = None;
     }
 
     /// The disk of a generation's log or snapshots, which was made before.

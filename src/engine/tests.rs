@@ -161,7 +161,7 @@ fn a_trigger_and_a_close_write_snapshots() {
 }
 
 #[test]
-fn sn_damaged_snapshots_are_skipped_and_told() {
+fn sn_01_damaged_snapshots_are_skipped_and_told() {
     let dir = tempfile::tempdir().unwrap();
     let (engine, _) = options().open(dir.path()).unwrap();
     made(&engine, "/a").unwrap();
@@ -220,7 +220,7 @@ fn a_log_that_does_not_reach_the_snapshot_is_refused() {
 }
 
 #[test]
-fn tr_a_truncation_removes_newer_snapshots_first() {
+fn tr_05_a_truncation_removes_newer_snapshots_first() {
     let dir = tempfile::tempdir().unwrap();
     let (engine, _) = options().open(dir.path()).unwrap();
     made(&engine, "/a").unwrap();
@@ -345,10 +345,13 @@ fn peers_are_planned_for_and_served() {
 /// Bugs of the engine that are put in on purpose.
 #[cfg(feature = "planted-bugs")]
 const BUGS: &[&str] = &[
+    "checkpoint_unsynced",
     "engine_manifest_unsynced",
     "install_before_durable",
+    "learn_keeps_fork",
     "no_leader_check",
     "promote_unfenced",
+    "restore_before_durable",
     "truncate_keeps_snapshots",
 ];
 
@@ -372,7 +375,7 @@ fn hooks_of_engine_and_snapshots_are_listed() {
     for layer in ["engine", "snapshot"] {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(layer);
         for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if !entry.ends_with("engine/tests.rs") {
+            if entry.is_file() && !entry.ends_with("engine/tests.rs") {
                 let text = std::fs::read_to_string(entry).unwrap();
                 let names = text.split("crate::planted(\"").skip(1).filter_map(|t| t.split('"').next());
                 hooks.extend(names.map(str::to_owned));
@@ -455,7 +458,7 @@ fn ep_a_promise_binds_the_old_leader_too() {
 }
 
 #[test]
-fn tr_a_rotten_base_is_found_before_newer_snapshots_go() {
+fn tr_05_a_rotten_base_is_found_before_newer_snapshots_go() {
     let dir = tempfile::tempdir().unwrap();
     let (engine, _) = options().snapshots_kept(2).open(dir.path()).unwrap();
     made(&engine, "/a").unwrap();

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::home::{Directories, Home, Room, missing};
 use super::manifest_file::ManifestFile;
-use super::open::{check_asked, check_is_new};
+use super::open::{check_asked, check_is_new, check_lock};
 use super::options::EngineOptions;
 use super::restore::replay;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
@@ -89,6 +89,7 @@ impl Place<'_> {
             let why = "there is no engine in this directory".into();
             return Err(Error::new(ErrorKind::Io, "no_log", why));
         };
+        check_lock(self.home.root().as_ref())?;
         check_asked(self.options, manifest.get().database_id)?;
         Ok(manifest.get())
     }

@@ -4,7 +4,7 @@ use super::{Directory, SnapshotDirectory};
 use crate::base::{Epoch, Error, ErrorKind, Result};
 use crate::engine::{Directories, Home, ManifestFile, Room};
 use crate::format::{DatabaseId, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest, LOCK_NAME};
-use crate::io::EntryKind;
+use crate::io::{DirEntry, EntryKind};
 
 /// The directory of an engine, to look at: manifest, generations, what is in them, and what does not belong there.
 #[derive(Debug)]
@@ -116,6 +116,20 @@ impl EngineDirectory {
             entries.into_iter().map(|entry| (EngineName::of(&entry.name), entry.name)).collect();
         names.sort_by(|a, b| a.1.cmp(&b.1));
         Ok(names.into_iter().map(|(what, name)| (name, what)).collect())
+    }
+
+    /// Names at which files of the engine belong, and where something else stands: it keeps the engine from being
+    /// opened, or its manifest from being changed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`].
+    pub fn misplaced(&self) -> Result<Vec<String>> {
+        let entries = self.home.root().list().map_err(|e| Error::io("list a directory", e))?;
+        let is_file = |what| matches!(what, EngineName::Lock | EngineName::ManifestTemp);
+        let misplaced = |e: &DirEntry| e.kind != EntryKind::File && is_file(EngineName::of(&e.name));
+        let mut names: Vec<_> = entries.into_iter().filter(misplaced).map(|entry| entry.name).collect();
+        names.sort();
+        Ok(names)
     }
 
     /// The log of a generation; none if its directory is not there.

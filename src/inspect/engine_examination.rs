@@ -7,9 +7,13 @@ use super::{
 use crate::base::{Error, Result, Zxid};
 use crate::engine::Room;
 use crate::format::ENGINE_MANIFEST_NAME;
+use crate::log::LogOptions;
 
 /// Looks at a directory that seems to change under the eyes.
 const LOOKS_MAX: usize = 4;
+
+/// Found in a replay from snapshots that were whole and reached by the log: they or their log were removed since.
+const REMOVED: [&str; 2] = ["snapshot_missing", "not_in_log"];
 
 /// How thoroughly a directory is verified.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -141,6 +145,10 @@ impl Looking {
         };
         looking.judge_manifest();
         looking.judge_names(&generations);
+        for name in directory.misplaced()? {
+            let what = "a file of the engine belongs here, and this is none";
+            looking.damage("", &Error::corrupt("not_a_file", what).in_file(&name));
+        }
         if let Some(generation) = generation {
             looking.read_snapshots(directory, generation, progress)?;
             looking.read_log(directory, generation, progress)?;
@@ -266,8 +274,8 @@ impl Looking {
             }
             Verdict::Torn { file, offset, bytes } => {
                 let what = format!(
-                    "the newest group was torn ({bytes} bytes stand behind the end); nothing acknowledged is in it, and \
-                     the next open cuts it"
+                    "the newest group was torn ({bytes} bytes stand behind the end); nothing behind it proves \
+                     that it was acknowledged, and the next open cuts it"
                 );
                 let mut note = Finding::note(&format!("{folder}/{file}"), &what);
                 note.offset = Some(*offset);
@@ -353,15 +361,30 @@ impl Looking {
         let info = self.info();
         let rooms = (directory.log(generation)?, directory.snapshots(generation, info.as_ref())?);
         let (Some(log), Some(snapshots)) = rooms else { return Ok(()) };
-        let whole: Vec<Zxid> = self.snapshots.iter().rev().filter(|s| s.is_whole()).map(|s| s.end).collect();
-        let reached: Vec<Zxid> = whole.into_iter().filter(|end| *end >= floor && *end <= last).collect();
-        if reached.is_empty() && floor > Zxid::ZERO {
-            return Ok(());
-        }
+        let mut whole: Vec<Zxid> =
+            self.snapshots.iter().rev().filter(|s| s.is_whole() && s.end <= last).map(|s| s.end).collect();
         let folders = (Room::Log.name(generation), Room::Snapshots.name(generation));
-        let (report, findings) = replay_whole(&log, &snapshots, &reached, floor, folders, progress)?;
-        self.replay = report;
-        self.findings.extend(findings);
+        let mut floor = floor;
+        for _ in 0..LOOKS_MAX {
+            whole.retain(|end| *end >= floor);
+            if whole.is_empty() && floor > Zxid::ZERO {
+                return Ok(());
+            }
+            let (report, findings) =
+                replay_whole(&log, &snapshots, &whole, floor, folders.clone(), progress)?;
+            if !findings.iter().any(|f| f.code.is_some_and(|code| REMOVED.contains(&code))) {
+                self.replay = report;
+                self.findings.extend(findings);
+                return Ok(());
+            }
+            // What was whole and reached a moment ago has been removed by a live server, which is no damage.
+            let there: Vec<Zxid> = snapshots.list()?.into_iter().map(|listing| listing.end).collect();
+            whole.retain(|end| there.contains(end));
+            floor = LogOptions::new().view_on(log.disk())?.0.floor_zxid();
+        }
+        let what = "a live server removed snapshots or segments faster than they could be replayed; try again, or \
+                    when it is at rest";
+        self.findings.push(Finding::note(&folders.0, what));
         Ok(())
     }
 }

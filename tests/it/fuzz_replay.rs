@@ -14,6 +14,8 @@ use bodies::{
 
 /// Mutations for each target.
 const MUTATIONS: u64 = 800;
+/// The same for a target whose inputs are runs of a whole engine.
+const ENGINE_MUTATIONS: u64 = 80;
 
 fn corpus(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
@@ -47,7 +49,8 @@ fn mutations_of_the_corpus_hold() {
     for (name, target) in TARGETS {
         let seeds = seeds(name);
         let mut counts: HashMap<Outcome, u64> = HashMap::new();
-        for number in 0..MUTATIONS {
+        let mutations = if name == "engine_ops" { ENGINE_MUTATIONS } else { MUTATIONS };
+        for number in 0..mutations {
             let mut random = Random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
             let (path, seed) = &seeds[random.below(seeds.len())];
             let input = mutate(seed, &mut random);
@@ -161,6 +164,7 @@ fn fuzz_seeds_write() {
         write("snapshot_load", name, &[&[15], &bodies::snapshot_of_nodes(&nodes, 2)]);
     }
     tree_seeds(&write);
+    engine_seeds(&write);
 }
 
 /// Writes a seed: the target, the seed's name, its pieces.
@@ -203,4 +207,32 @@ fn tree_seeds(write: Write<'_>) {
     write("tree_model", "again", &[create_a, create_a, &[250, 8, 0, 3, 1, 0, 0, 2], delete_a, set_a]);
     write("tree_model", "no-parent", &[create_ab_ephemeral, session, close, acl_of_a, create_a]);
     write("tree_model", "no-path", &[create_a, slashes, slashes, delete_a, &[0, 8, 0, 3, 231, 0, 0, 2]]);
+}
+
+/// The seed of the disks, the way to commit, how many snapshots are kept; then lives. Each but the first begins with
+/// the disk that will lose its power, after how many operations, and what that leaves; then come how many operations
+/// there are at most, and each with what it takes. Chance fills in the rest: the long ones were drawn.
+fn engine_seeds(write: Write<'_>) {
+    // A path, a child, a length of data, a kind, and whether the answer is waited for.
+    let create = |path: u8| [11, path, 0, 0, 9, 0, 1];
+    let child = |path: u8| [12, path, path % 4, 0, 99, 1, 1];
+    let unawaited = |path: u8| [13, path, 1, 1, 200, 5, 0];
+    let begin: &[u8] = &[3, 0, 1, 59];
+    let made = [&create(1)[..], &create(2), &child(1), &child(2), &unawaited(2)].concat();
+    let (snapshot, reopen, send, look) = (&[0_u8][..], &[3_u8][..], &[5_u8][..], &[7_u8][..]);
+    let (enter, checkpoint) = (&[6_u8, 1][..], &[8_u8, 5, 1][..]);
+    let (truncate, restore) = (&[2_u8, 3][..], &[9_u8, 1, 2, 1][..]);
+    let (install, learn) = (&[4_u8, 1, 1][..], &[10_u8, 7, 2][..]);
+    let learn_rest: &[u8] = &[0, 1];
+    let write = |name: &str, parts: &[&[u8]]| write("engine_ops", name, parts);
+    write("reopened", &[begin, &made, snapshot, &made, reopen, look, &made]);
+    write("truncated", &[begin, &made, enter, &made, truncate, &made, look, truncate]);
+    write("restored", &[begin, &made, snapshot, &made, restore, look, &made, checkpoint]);
+    write("installed", &[begin, &made, send, &made, install, &made, look, reopen]);
+    write("learnt", &[begin, &made, enter, learn, &made[..14], learn_rest, &made, look, reopen]);
+    for (name, seed) in [("drawn-1", 1_u64), ("drawn-2", 2), ("drawn-3", 3), ("drawn-4", 4), ("drawn-5", 5)] {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let bytes: Vec<u8> = (0..bodies::ENGINE_RUN).map(|_| random.next().to_le_bytes()[3]).collect();
+        write(name, &[&bytes]);
+    }
 }

@@ -16,7 +16,7 @@ Exit codes, of every command:
   1  it is damaged: bytes have changed, or files are missing or foreign
   2  wrong usage
   3  the disk failed, or the request was refused (in use, a newer version's, no log or engine, not in the log)
-A torn end that was never acknowledged counts as sound: the next open cuts it. What was judged or done counts
+A torn end that nothing proves to be acknowledged counts as sound: the next open cuts it. What was judged or done counts
 even if it cannot be printed; a listing that cannot be printed is a 3. A reader that closes the pipe is no failure.
 docs/RECOVERY.md says what to do for each code in [brackets].";
 
@@ -58,8 +58,9 @@ The directory is only read. Each damaged range is named with file, offset and wh
 `arborlog inspect DIR` has the next step for each.")]
     Verify(VerifyArguments),
     /// One page for a bad day: what each file is, what an open would do, and the next step for each finding
-    #[command(after_help = "Example:
+    #[command(after_help = "Examples:
   arborlog inspect /var/lib/server
+  arborlog inspect --json /var/lib/server --log-dir /var/log/server
 The directory is only read; not one byte changes.")]
     Inspect(EngineTarget),
     /// Make a new engine with a state that another one had: its last one, or that of a zxid or a time
@@ -137,8 +138,9 @@ pub(crate) enum Command {
   arborlog log verify --json DIR && echo sound")]
     Verify(Target),
     /// Totals: records, bytes, groups, padding, times, zxids, epochs
-    #[command(after_help = "Example:
-  arborlog log stat DIR")]
+    #[command(after_help = "Examples:
+  arborlog log stat DIR
+  arborlog log stat --json DIR | jq .records")]
     Stat(Target),
     /// Cut off everything after a zxid; without --yes, only say what would be cut
     #[command(after_help = "Examples:

@@ -4,6 +4,7 @@
 //! Where the input becomes a directory of files, [`directory::check`] holds for that.
 
 mod directory;
+mod engine_ops;
 mod frame_decode;
 mod golden;
 mod layout;
@@ -17,6 +18,7 @@ mod txn_decode;
 mod zookeeper_files;
 
 pub use directory::Outcome;
+pub use engine_ops::{ENGINE_RUN, engine_ops};
 pub use frame_decode::frame_decode;
 pub use golden::{golden_group_bytes, golden_manifest, golden_segments, golden_snapshot, golden_txns};
 pub use manifest_decode::manifest_decode;
@@ -31,7 +33,8 @@ pub use zookeeper_files::zookeeper_files;
 pub type Target = fn(&[u8]) -> Outcome;
 
 /// All targets by name; each has a folder of this name in the corpus.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
+    ("engine_ops", engine_ops),
     ("frame_decode", frame_decode),
     ("manifest_decode", manifest_decode),
     ("recovery", recovery),

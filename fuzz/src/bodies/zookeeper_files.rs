@@ -51,12 +51,7 @@ fn read_log(bytes: &[u8]) -> bool {
                 assert_eq!(entry.offset, next);
                 next = log.offset();
                 assert!(next > entry.offset && next <= bytes.len() as u64);
-                #[expect(
-                    clippy::redundant_closure_for_method_calls,
-                    reason = "the method alone is of one lifetime"
-                )]
-                let copy = entry.txn.with(|txn| txn.to_buf());
-                let zxid = entry.txn.zxid();
+                let (copy, zxid) = entry.txn.with(|txn| (txn.to_buf(), txn.zxid));
                 let again = TxnBuf::from_bytes(zxid, copy.time_ms(), copy.as_bytes()).expect("it is a txn");
                 entry.txn.with(|txn| assert_eq!(again.as_txn(), *txn));
             }

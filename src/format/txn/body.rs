@@ -94,6 +94,14 @@ pub enum TxnBody<'a> {
     Multi(Ops<'a>),
 }
 
+impl TxnBody<'_> {
+    /// Whether it may have failed where it was logged: an error, or a multi with one. What else fails does not fit the
+    /// state.
+    pub(crate) fn may_fail(&self) -> bool {
+        matches!(self, TxnBody::Error { .. } | TxnBody::Multi(_))
+    }
+}
+
 /// A node to create.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Create<'a> {

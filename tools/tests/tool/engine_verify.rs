@@ -318,3 +318,39 @@ fn an_engine_that_was_never_opened_to_its_end_is_no_loss() {
         arborlog(verb, newer.path()).exits(3);
     }
 }
+
+#[test]
+fn something_else_in_the_place_of_the_lock_is_found_before_an_open_meets_it() {
+    let dir = engine();
+    fs::remove_file(dir.path().join("LOCK")).unwrap();
+    fs::create_dir(dir.path().join("LOCK")).unwrap();
+    let object = verified(dir.path(), false, 1);
+    assert_eq!(object["damages"][0]["code"], "not_a_file");
+    assert_eq!(object["damages"][0]["file"], "LOCK");
+    assert_eq!(options().open(dir.path()).unwrap_err().code(), "not_a_file");
+}
+
+#[test]
+fn a_snapshot_that_a_live_server_removes_under_a_replay_is_no_damage() {
+    use arborlog::inspect::{Depth, EngineDirectory};
+    let dir = engine();
+    let at = EngineDirectory::open(dir.path(), None).unwrap();
+    let mut steps = 0;
+    assert!(at.examine(Depth::Bytes, &mut |_| steps += 1).unwrap().is_sound());
+    for (gone, began_with) in [(40, Some(zxid(20))), (20, Some(zxid(20)))] {
+        let trial = copy(dir.path());
+        let at = EngineDirectory::open(trial.path(), None).unwrap();
+        let mut step = 0;
+        // The first step of the replay loads the first snapshot: it is open by then, and the other is not.
+        let remove = |_| {
+            step += 1;
+            if step == steps + 1 {
+                fs::remove_file(snapshot(trial.path(), zxid(gone))).unwrap();
+            }
+        };
+        let examined = at.examine(Depth::Replay, &mut { remove }).unwrap();
+        assert!(examined.is_sound(), "{:?}", examined.findings);
+        let replayed = examined.replay.unwrap();
+        assert_eq!((replayed.began_with, replayed.last_zxid), (began_with, zxid(TXNS)));
+    }
+}

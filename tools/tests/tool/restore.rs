@@ -81,3 +81,26 @@ fn what_cannot_be_restored_leaves_nothing_behind() {
     arborlog(&verb, source.path()).exits(1);
     assert_eq!(all_files(trial.path()).len(), 0);
 }
+
+#[test]
+fn a_folder_with_a_snapshots_name_is_passed_over() {
+    let source = engine();
+    fs::create_dir(snapshot(source.path(), zxid(50))).unwrap();
+    let trial = tempfile::tempdir().unwrap();
+    let verb = format!("restore --json {} {}", source.path().display(), trial.path().join("new").display());
+    let done = arborlog(&verb, source.path()).exits(0).json().remove(0);
+    assert_eq!(done["began_with"], zxid(40).to_string());
+}
+
+#[test]
+fn a_log_directory_that_is_not_there_is_told_before_anything_is_written() {
+    let source = engine();
+    let trial = tempfile::tempdir().unwrap();
+    let dest = trial.path().join("new");
+    let absent = trial.path().join("absent");
+    let verb =
+        format!("restore --log-dir {} {} {}", absent.display(), source.path().display(), dest.display());
+    let run = arborlog(&verb, source.path()).exits(3);
+    assert!(run.err.contains("absent"), "{run:?}");
+    assert!(!dest.exists());
+}
