@@ -197,7 +197,7 @@ fn pf_03_a_snapshot_is_paced_beside_writers_only() {
     assert!(options().snapshot_bytes_beside_writers(Some(1 << 19)).open(dir.path()).is_err());
     let (engine, _) = slow.open(dir.path()).unwrap();
     let acl = [Acl::open()];
-    for n in 0..6000 {
+    for n in 0..3000 {
         let path = format!("/{n}");
         let create = Request::Create(CreateRequest::new(&path, &[7; 300], &acl));
         drop(engine.submit(&create, &Caller::default()).unwrap());
@@ -217,7 +217,7 @@ fn pf_03_a_snapshot_is_paced_beside_writers_only() {
                 n += 1;
             }
         });
-        until("a writer", || engine.applied_zxid() > Zxid::new(6010));
+        until("a writer", || engine.applied_zxid() > Zxid::new(3010));
         let outcome = took(engine.snapshot().unwrap());
         stop.store(true, Ordering::Relaxed);
         outcome
