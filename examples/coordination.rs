@@ -23,6 +23,8 @@ use arborlog::{
 
 /// Clients at once, each with a session of its own.
 const CLIENTS: i64 = 8;
+/// What is waited for before the server is killed: more than a snapshot's worth of txns.
+const ANSWERS_A_ROUND: usize = 4000;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -175,8 +177,21 @@ impl Witness {
             .stdout(Stdio::piped())
             .spawn()?;
         let lines = BufReader::new(child.stdout.take().ok_or("no output to read")?).lines();
-        let reader = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<String>>());
-        std::thread::sleep(Duration::from_millis(500));
+        let (heard, answers) = std::sync::mpsc::channel();
+        let reader = std::thread::spawn(move || {
+            let mut read = Vec::new();
+            for line in lines.map_while(Result::ok) {
+                // Nobody listens any more once enough was heard.
+                let _heard = heard.send(line.starts_with("answered"));
+                read.push(line);
+            }
+            read
+        });
+        // Enough for a snapshot, however slow the machine is, and then some more.
+        let enough = answers.into_iter().filter(|is_answer| *is_answer).take(ANSWERS_A_ROUND).count();
+        if enough == ANSWERS_A_ROUND {
+            std::thread::sleep(Duration::from_millis(200));
+        }
         let ended_early = child.try_wait()?.is_some();
         child.kill()?;
         child.wait()?;

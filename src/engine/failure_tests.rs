@@ -190,6 +190,15 @@ fn a_directory_in_the_manifests_place_is_named() {
     assert_eq!(error.code(), "not_a_file", "{error}");
 }
 
+/// Stops the others when a test ends, however it ends.
+struct Stopping<'a>(&'a AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn pf_03_a_snapshot_is_paced_beside_writers_only() {
     let dir = tempfile::tempdir().unwrap();
@@ -217,6 +226,7 @@ fn pf_03_a_snapshot_is_paced_beside_writers_only() {
                 n += 1;
             }
         });
+        let _stopping = Stopping(&stop);
         until("a writer", || engine.applied_zxid() > Zxid::new(6010));
         // On a busy machine the writer may come to nothing between two blocks.
         let mut outcome = took(engine.snapshot().unwrap());
@@ -226,7 +236,6 @@ fn pf_03_a_snapshot_is_paced_beside_writers_only() {
             }
             outcome = took(engine.snapshot().unwrap());
         }
-        stop.store(true, Ordering::Relaxed);
         outcome
     });
     // All blocks but the first and the last have to wait.

@@ -187,8 +187,10 @@ fn is_not_there(error: &Error) -> bool {
 /// Makes an earlier state of the engine in `dir`, which nobody has open, its state: what came after the target is no
 /// part of it any more. The database stays the same one, and so do its promises to leaders.
 ///
-/// The state from before is kept, log and snapshots, in directories that the report tells the number of; remove them by
-/// hand. The new state is written beside it, with the room that this takes, and taken into use by one change of
+/// The state from before is kept, log and snapshots, in directories that the report tells the number of, to be looked at
+/// with the tool's verbs for a log and for snapshots; remove them by hand. Have the engine
+/// [enter a new epoch](crate::Engine::enter_epoch) before it serves: in the old one, zxids after the target would be given
+/// a second time, and whoever has seen them before (peers, backups, readers of changes) could not tell. The new state is written beside it, with the room that this takes, and taken into use by one change of
 /// `engine.manifest`: whenever the power is cut, opening gives one state or the other, whole.
 ///
 /// # Errors
@@ -329,10 +331,10 @@ impl Source {
                 while let Some(record) = reader.next_record()?.filter(|record| record.time_ms <= time_ms) {
                     before = record.zxid;
                 }
-                // Nobody knows the times of what was purged.
-                if before == floor && floor > Zxid::ZERO {
+                // Nobody knows the times of what was purged; and nobody means the empty tree before the first txn.
+                if before == floor {
                     return missing(format!(
-                        "the log begins after {floor}, which may be later than {time_ms} ms"
+                        "the log begins after {floor}, with a txn later than {time_ms} ms"
                     ));
                 }
                 Ok(before)

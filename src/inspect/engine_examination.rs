@@ -192,7 +192,7 @@ impl Looking {
             let what = if Some(*generation) == spare {
                 "a generation that was replaced or never finished; the next open removes it"
             } else {
-                "a generation that no manifest names; left alone"
+                "a generation that no manifest names, such as a restore in place keeps; left alone"
             };
             for room in [Room::Log, Room::Snapshots] {
                 self.findings.push(Finding::note(&room.name(*generation), what));

@@ -160,3 +160,27 @@ fn quotas_tell_their_limits_and_totals() {
     assert_eq!(tree.quotas(), [("/a".to_owned(), state)]);
     assert!(tree.quota("/a").unwrap().exceeds_soft() && tree.quota("/a/b").is_none());
 }
+
+#[test]
+fn a_walk_ends_though_nodes_are_created_faster_than_it_goes() {
+    let mut tree = DataTree::new();
+    let mut zxid = 0;
+    let mut grow = |tree: &mut DataTree, count: u64| {
+        for _ in 0..count {
+            zxid += 1;
+            let path = format!("/{zxid}");
+            let cversion = i32::try_from(zxid).unwrap();
+            let made = tree.apply(&txn(zxid, create(&path, b"x", AclList::EMPTY, cversion)), &mut ());
+            assert_eq!(made.code(), Code::OK);
+        }
+    };
+    grow(&mut tree, 50);
+    let (mut walk, mut met, mut steps) = (Walk::new(), 0, 0);
+    while tree.walk(&mut walk, 1, &mut |_| met += 1) {
+        grow(&mut tree, 3);
+        steps += 1;
+        assert!(steps < 10_000, "it does not end");
+    }
+    // Where nodes ended is known to the piece of memory.
+    assert!(met >= 50, "{met}");
+}

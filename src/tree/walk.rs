@@ -24,6 +24,9 @@ pub struct WalkedNode<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
     next: NodeId,
+    /// Where the nodes ended at the first step: whoever creates them faster than the walk goes must not keep it for
+    /// ever.
+    end: Option<NodeId>,
     /// The path of the parent of the node met last, since neighbours in the store are often siblings.
     parent: Option<NodeId>,
     path: Vec<u8>,
@@ -36,9 +39,10 @@ impl Walk {
         Walk::default()
     }
 
-    /// How far it has come, of `tree` as it is now: 0 to 1.
+    /// How far it has come: 0 to 1.
     pub fn progress(&self, tree: &DataTree) -> f64 {
-        f64::from(self.next.min(tree.nodes.end())) / f64::from(tree.nodes.end().max(1))
+        let end = self.end.unwrap_or(tree.nodes.end());
+        f64::from(self.next.min(end)) / f64::from(end.max(1))
     }
 
     fn path_of(&mut self, tree: &DataTree, id: NodeId) -> &str {
@@ -67,8 +71,9 @@ impl DataTree {
     pub fn walk(&self, walk: &mut Walk, places: u32, visit: &mut dyn FnMut(WalkedNode<'_>)) -> bool {
         // The tree may have changed since the last step, and the parent's number may be another node's.
         walk.parent = None;
+        let end = *walk.end.get_or_insert(self.nodes.end());
         for _ in 0..places {
-            let Some(id) = self.nodes.next(walk.next) else { break };
+            let Some(id) = self.nodes.next(walk.next).filter(|id| *id < end) else { break };
             walk.next = id + 1;
             if !self.nodes.at(id).is(Node::LIVE) {
                 continue;
@@ -79,8 +84,8 @@ impl DataTree {
             let path = walk.path_of(self, id);
             visit(WalkedNode { path, data, acl, stat });
         }
-        let next = self.nodes.next(walk.next);
-        walk.next = next.unwrap_or(self.nodes.end());
+        let next = self.nodes.next(walk.next).filter(|id| *id < end);
+        walk.next = next.unwrap_or(end);
         next.is_some()
     }
 }

@@ -13,5 +13,5 @@ mod tests;
 #[cfg(test)]
 pub(super) use leader::{Sent, send};
 pub use run::simulate_engine;
-#[cfg(test)]
+#[cfg(all(test, feature = "planted-bugs"))]
 pub(super) use tests::run;

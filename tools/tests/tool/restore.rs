@@ -104,3 +104,18 @@ fn a_log_directory_that_is_not_there_is_told_before_anything_is_written() {
     assert!(run.err.contains("absent"), "{run:?}");
     assert!(!dest.exists());
 }
+
+#[test]
+fn a_time_before_the_first_txn_is_a_mistake_and_no_empty_engine() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().open(dir.path()).unwrap();
+    crate::engine_sample::work(&engine, 1, 5, "data");
+    drop(engine);
+    let trial = tempfile::tempdir().unwrap();
+    let dest = trial.path().join("new");
+    let verb = |time: u32| format!("restore --json DIR {} --to-time {time}", dest.display());
+    let refused = arborlog(&verb(999), dir.path()).exits(3).json().remove(0);
+    assert_eq!(refused["error"]["code"], "not_in_log", "{refused}");
+    assert!(!dest.exists());
+    arborlog(&verb(1000), dir.path()).exits(0);
+}
