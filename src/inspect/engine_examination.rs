@@ -69,13 +69,13 @@ impl EngineDirectory {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if something cannot be read. Damage is an answer.
     pub fn examine(&self, depth: Depth, progress: &mut dyn FnMut(Progress)) -> Result<EngineExamination> {
-        let mut found = Looking::at(self, progress)?;
+        let mut found = EngineExamination::at(self, progress)?;
         for _ in 1..LOOKS_MAX {
             // A live server purges its log and removes snapshots between two looks; what is lost stays lost.
             if !found.seems_to_move() {
                 break;
             }
-            let again = Looking::at(self, progress)?;
+            let again = EngineExamination::at(self, progress)?;
             let is_settled = again.findings == found.findings;
             found = again;
             if is_settled {
@@ -85,54 +85,21 @@ impl EngineDirectory {
         if depth == Depth::Replay {
             found.replay(self, progress)?;
         }
-        let Looking {
-            manifest,
-            generation,
-            log,
-            log_range,
-            snapshots,
-            temporary,
-            names,
-            mut findings,
-            replay,
-        } = found;
-        findings.sort_by_key(|finding| finding.severity == Severity::Note);
-        Ok(EngineExamination {
-            manifest,
-            generation,
-            log,
-            log_range,
-            snapshots,
-            temporary,
-            names,
-            findings,
-            replay,
-        })
+        found.findings.sort_by_key(|finding| finding.severity == Severity::Note);
+        Ok(found)
     }
 }
 
 /// One look.
-struct Looking {
-    manifest: EngineManifestState,
-    generation: Option<u64>,
-    log: Option<Examination>,
-    log_range: Option<(Zxid, Zxid)>,
-    snapshots: Vec<SnapshotExamination>,
-    temporary: Vec<String>,
-    names: Vec<(String, EngineName)>,
-    findings: Vec<Finding>,
-    replay: Option<ReplayReport>,
-}
-
-impl Looking {
-    fn at(directory: &EngineDirectory, progress: &mut dyn FnMut(Progress)) -> Result<Looking> {
+impl EngineExamination {
+    fn at(directory: &EngineDirectory, progress: &mut dyn FnMut(Progress)) -> Result<EngineExamination> {
         let manifest = directory.manifest()?;
         let generations = directory.generations()?;
         let generation = match &manifest {
             EngineManifestState::Present(manifest) => Some(manifest.generation),
             _ => generations.last().copied(),
         };
-        let mut looking = Looking {
+        let mut looking = EngineExamination {
             manifest,
             generation,
             log: None,
