@@ -7,12 +7,12 @@ use super::manifest_file::ManifestFile;
 use super::open::{Replayed, TOLD_AT_ONCE, check_is_new, take_lock};
 use super::options::EngineOptions;
 use super::progress::Told;
+use super::view::snapshot_files;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
-use crate::format::snapshot::{SnapshotName, snapshot_name};
-use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Paths, Txn, TxnBody};
-use crate::io::{Disk, EntryKind, OpenMode};
+use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Paths, Txn, TxnBody};
+use crate::io::Disk;
 use crate::log::{Execution, LogOptions, LogView};
-use crate::snapshot::{SnapshotFile, SnapshotInfo, load};
+use crate::snapshot::{SnapshotInfo, load};
 use crate::tree::DataTree;
 
 /// Which of the states that a directory remembers.
@@ -344,20 +344,13 @@ impl Source {
 
     /// The newest snapshot that is whole, not after the target, and reached by the log.
     fn base(&self, target: Zxid, progress: &Told) -> Result<Base> {
-        let entries = self.snapshots.list().map_err(|e| Error::io("list the snapshots' directory", e))?;
-        let mut ends: Vec<Zxid> = entries
-            .iter()
-            .filter(|entry| entry.kind == EntryKind::File)
-            .filter_map(|entry| match SnapshotName::parse(&entry.name) {
-                SnapshotName::Snapshot(end) => Some(end),
-                _ => None,
-            })
-            .filter(|end| *end <= target && *end >= self.view.floor_zxid())
-            .collect();
-        ends.sort_unstable();
+        let files = snapshot_files(&self.snapshots, self.manifest.database_id)?;
         let mut skipped = Vec::new();
-        for end in ends.into_iter().rev() {
-            match self.load(end, progress) {
+        for (end, file) in
+            files.into_iter().filter(|(end, _)| *end <= target && *end >= self.view.floor_zxid())
+        {
+            let loaded = file.and_then(|file| load(&file, &mut |done| progress.loaded(done)));
+            match loaded {
                 Ok((tree, info)) => return Ok((tree, Some(info), skipped)),
                 Err(error) if error.kind() == ErrorKind::Corrupt || is_not_there(&error) => {
                     // A live source may have removed it since the listing.
@@ -372,16 +365,6 @@ impl Source {
         let why = format!("no snapshot is left from which the state at {target} could be rebuilt");
         let missing = Error::new(ErrorKind::NotInLog, "not_in_log", why);
         Err(skipped.into_iter().next().map_or(missing, |(_, damage)| damage))
-    }
-
-    fn load(&self, end: Zxid, progress: &Told) -> Result<(DataTree, SnapshotInfo)> {
-        let name = snapshot_name(end);
-        let file = self
-            .snapshots
-            .open(&name, OpenMode::Read)
-            .map_err(|e| Error::io("open a snapshot", e).in_file(&name))?;
-        let file = SnapshotFile::open_named(file, end, self.manifest.database_id, Numbering::Zxid)?;
-        load(&file, &mut |done| progress.loaded(done))
     }
 }
 
