@@ -13,7 +13,8 @@ use crate::log::waiting::{Listener, Tell};
 ///
 /// Wait for it in a thread, poll it, await it as a `Future` (no runtime is needed), or leave a callback. A
 /// thread that waits writes the group itself if nobody else does, which is the fastest way there is. A
-/// record whose ticket is dropped is written all the same, within about a millisecond.
+/// record whose ticket is dropped is written all the same, within about a millisecond; one whose ticket is kept and
+/// not looked at, within about ten.
 ///
 /// Acknowledged means durable. An error means *unknown*: the record may or may not be there after the log is
 /// opened anew.
@@ -22,11 +23,13 @@ pub struct AppendTicket {
     shared: Arc<Shared>,
     zxid: Zxid,
     batch: u64,
+    /// A listener was left: a committer was told.
+    is_listened: bool,
 }
 
 impl AppendTicket {
     pub(crate) fn new(shared: Arc<Shared>, zxid: Zxid, batch: u64) -> AppendTicket {
-        AppendTicket { shared, zxid, batch }
+        AppendTicket { shared, zxid, batch, is_listened: false }
     }
 
     /// The record's zxid; of a batch, the last one's.
@@ -72,14 +75,15 @@ impl AppendTicket {
 
     /// Calls `call` once the record is durable or the log has failed: at once and here if that is so by
     /// now, else in a thread of the log. It must be quick, and must not wait for a ticket.
-    pub fn on_durable(self, call: impl FnOnce(Result<Zxid>) + Send + 'static) {
+    pub fn on_durable(mut self, call: impl FnOnce(Result<Zxid>) + Send + 'static) {
         let zxid = self.zxid;
         self.listen(Tell::Call(Box::new(move |outcome| call(outcome.map(|()| zxid)))));
     }
 
     /// Leaves a listener. It may have become durable in between, so look again, and tell everyone of this
     /// group if so.
-    fn listen(&self, tell: Tell) {
+    fn listen(&mut self, tell: Tell) {
+        self.is_listened = true;
         let waiting = self.shared.waiting();
         waiting.listen(Listener { batch: self.batch, tell });
         match self.shared.outcome(self.zxid) {
@@ -96,13 +100,21 @@ impl AppendTicket {
 impl Future for AppendTicket {
     type Output = Result<Zxid>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Zxid>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Zxid>> {
         if self.shared.outcome(self.zxid).is_none() {
             self.listen(Tell::Waker(cx.waker().clone()));
         }
         match self.shared.outcome(self.zxid) {
             Some(outcome) => Poll::Ready(outcome.map(|()| self.zxid)),
             None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for AppendTicket {
+    fn drop(&mut self) {
+        if !self.is_listened {
+            self.shared.let_go(self.zxid);
         }
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     pub(super) waiting: WaitingRoom,
     /// Where the keeper sleeps.
     pub(super) keeper: WaitWord,
+    /// Tickets were dropped before their records were durable since the log was last idle.
+    pub(super) let_go: AtomicBool,
     /// Where the committers sleep.
     pub(super) helpers: WaitWord,
     /// As many groups are in flight as may be: a look without the lock for those who could lead.
@@ -139,6 +141,7 @@ impl Shared {
             failed: OnceLock::new(),
             waiting: WaitingRoom::new(),
             keeper: WaitWord::default(),
+            let_go: AtomicBool::new(false),
             helpers: WaitWord::default(),
             rare: Mutex::new(()),
             busy: AtomicBool::new(false),

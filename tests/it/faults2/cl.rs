@@ -1,6 +1,6 @@
 //! Clocks: times that jump, and delays that end.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arborlog::sim::{CrashImage, SimDisk};
 use arborlog::{AppendTicket, BackendChoice, GroupPolicy, Log, LogOptions, Record, Retention, Zxid};
@@ -128,6 +128,24 @@ fn cl_04_a_ticket_that_is_only_kept_is_written() {
             super::support::pause(Duration::from_millis(130)); // the log falls asleep
         }
     }
+}
+
+/// A dropped ticket has nobody who will look at it later: its record is written within about a millisecond.
+#[test]
+fn cl_04_a_ticket_that_is_dropped_is_written_soon() {
+    let disk = SimDisk::new(6);
+    let log = in_epoch_1(tens().open_sim(&disk).unwrap().0);
+    let mut took = Vec::new();
+    for n in 1..=21 {
+        super::support::pause(Duration::from_millis(30)); // the log falls asleep
+        let start = Instant::now();
+        drop(append(&log, t(n)).unwrap());
+        super::support::eventually("a record whose ticket is gone", || log.durable_zxid() == t(n));
+        took.push(start.elapsed());
+    }
+    took.sort();
+    // A kept ticket takes ten milliseconds. The usual case is bounded closely.
+    assert!(took[10] < Duration::from_millis(6), "{took:?}");
 }
 
 /// An idle log uses less than a thousandth of a processor; so does one that has failed for good, and one on a
