@@ -44,7 +44,7 @@
 //! | make txns of requests | [`Proposer`], [`Request`], [`Proposal`]; ACLs: [`acl_allows`], [`fix_acl`] |
 //! | read a tree | [`DataTree::get`], [`NodeRef`], [`DataTree::descendants`], [`SharedTree`] |
 //! | be told of changes | [`Observer`], [`WatchTable`], [`SetWatches`] |
-//! | copy a tree while it changes | [`DataTree::walk`], [`TreeLoader`] |
+//! | copy a tree while it changes | [`DataTree::walk`], [`TreeLoader`], [`NodeBatch`] |
 //! | have log, tree and snapshots as one | [`EngineOptions`], [`Engine::submit`], [`Engine::append`], [`Engine::apply`] |
 //! | bring a peer up to date | [`Engine::sync_plan`], [`Engine::learn`], [`Engine::send_snapshot`], [`Engine::install`] |
 //! | take the place of a server | [`EngineOptions::open_standby`], [`Standby::promote`] |
@@ -96,9 +96,9 @@ pub use log::{
 };
 pub use snapshot::{DamagedRange, SnapshotInfo};
 pub use tree::{
-    Change, CreateMode, CreateRequest, Data, DataTree, Identity, Loaded, NodeRef, Observer, Outcome, Owner,
-    Proposal, ProposeOptions, Proposer, QuotaLimits, QuotaState, Request, RequestContext, SetWatches,
-    SharedTree, StatCheck, StoredStat, SubtreeTotals, TreeLoader, Walk, WalkedNode, WatchEvent,
+    Change, CreateMode, CreateRequest, Data, DataTree, Identity, Loaded, NodeBatch, NodeRef, Observer,
+    Outcome, Owner, Proposal, ProposeOptions, Proposer, QuotaLimits, QuotaState, Request, RequestContext,
+    SetWatches, SharedTree, StatCheck, StoredStat, SubtreeTotals, TreeLoader, Walk, WalkedNode, WatchEvent,
     WatchEventKind, WatchKind, WatchLimits, WatchTable, acl_allows, check_path, digest_id, fix_acl,
     mask_digest_ids,
 };

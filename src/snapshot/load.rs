@@ -1,41 +1,43 @@
+use crossbeam_channel::{bounded, unbounded};
+
 use super::file::{SnapshotFile, SnapshotInfo};
+use super::read::{LoadProgress, Visitor, read, walked};
 use crate::base::{Error, Result, Zxid};
-use crate::format::Txn;
-use crate::format::snapshot::{
-    NodeDecoder, NodeEntry, SESSION_BYTES, SnapshotBlock, SnapshotBlockKind, SnapshotTxn, decode_session,
-    split_txn,
-};
-use crate::tree::{DataTree, Owner, StoredStat, TreeLoader, WalkedNode};
+use crate::format::TxnBuf;
+use crate::format::snapshot::{NodeEntry, SnapshotTxn};
+use crate::tree::{DataTree, NodeBatch, TreeLoader};
 
-/// Blocks that are read before they are asked for.
-const BLOCKS_AHEAD: usize = 3;
-
-/// How far a load has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct LoadProgress {
-    pub(crate) done_bytes: u64,
-    pub(crate) total_bytes: u64,
-    pub(crate) done_nodes: u64,
-    pub(crate) total_nodes: u64,
-}
-
-/// What the entries of a snapshot are handed to.
-pub(crate) trait Visitor {
-    fn node(&mut self, node: &NodeEntry<'_>);
-    fn session(&mut self, id: i64, timeout_ms: i32);
-    fn txn(&mut self, txn: &SnapshotTxn<'_>) -> Result<()>;
-}
+/// A parcel is handed over when it has so many entries or bytes, and at the end of each block. A node can have more.
+const ENTRIES_MAX: usize = 4096;
+const BYTES_MAX: usize = 512 * 1024;
+/// No node takes less in a file.
+const NODE_BYTES_MIN: u64 = 12;
+/// Parcels that are under way at a time.
+const PARCELS: usize = 4;
 
 /// Loads the tree of a snapshot, as it is at its end. Every attempt begins with nothing.
 pub(crate) fn load(
     file: &SnapshotFile,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<(DataTree, SnapshotInfo)> {
-    let start = file.info.start;
-    let mut loading = Loading { loader: Some(DataTree::loader()), tree: None, start, path: String::new() };
-    read(file, &mut loading, progress)?;
-    let tree = loading.into_tree();
     let info = file.info.clone();
+    // A file that lies about its nodes is not to cost more than it has bytes.
+    let expected = info.nodes.min(info.file_bytes / NODE_BYTES_MIN);
+    let mut loading = Loading { loader: Some(DataTree::loader_for(expected)), tree: None, start: info.start };
+    let mut take = |parcel: &Parcel| {
+        loading.take(parcel);
+        parcel.progress.into_iter().for_each(&mut *progress);
+    };
+    if file.reads_ahead {
+        in_two_threads(file, &mut take)?;
+    } else {
+        let send = |parcel: Parcel| {
+            take(&parcel);
+            parcel.emptied()
+        };
+        read(file, &mut Packing::new(send))?;
+    }
+    let tree = loading.into_tree();
     if tree.digest() != info.digest {
         let what = format!("the tree's digest is {:#x}, not {:#x}", tree.digest(), info.digest);
         return Err(Error::corrupt("snapshot_digest", what)
@@ -45,19 +47,102 @@ pub(crate) fn load(
     Ok((tree, info))
 }
 
-/// Reads and checks all blocks, counts and the order of txns, without making a tree.
-pub(super) fn verify(file: &SnapshotFile) -> Result<()> {
-    read(file, &mut Checking, &mut |_| ())
+/// Reads, verifies and decodes in a thread of its own, which takes about as long as to make nodes of it in the caller's.
+fn in_two_threads(file: &SnapshotFile, take: &mut dyn FnMut(&Parcel)) -> Result<()> {
+    std::thread::scope(|scope| {
+        let (full, parcels) = bounded::<Parcel>(PARCELS);
+        let (back, empty) = unbounded();
+        let reader = scope.spawn(move || {
+            let mut made = 1;
+            let send = |parcel: Parcel| {
+                // The other thread goes only by a panic, which is the caller's then.
+                drop(full.send(parcel));
+                made += 1;
+                let used = if made <= PARCELS { None } else { empty.recv().ok() };
+                used.unwrap_or_else(Parcel::default)
+            };
+            read(file, &mut Packing::new(send))
+        });
+        for parcel in parcels {
+            take(&parcel);
+            // Nobody wants it when all is read.
+            drop(back.send(parcel.emptied()));
+        }
+        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
-/// Checks and takes nothing.
-pub(crate) struct Checking;
+/// Entries on their way from a snapshot's file into a tree. All of one kind, as those of a block are.
+#[derive(Debug, Default)]
+struct Parcel {
+    nodes: NodeBatch,
+    sessions: Vec<(i64, i32)>,
+    txns: Vec<TxnBuf>,
+    /// If it ends with a block.
+    progress: Option<LoadProgress>,
+}
 
-impl Visitor for Checking {
-    fn node(&mut self, _: &NodeEntry<'_>) {}
-    fn session(&mut self, _: i64, _: i32) {}
+impl Parcel {
+    fn emptied(mut self) -> Parcel {
+        self.nodes.clear();
+        self.sessions.clear();
+        self.txns.clear();
+        self.progress = None;
+        self
+    }
+}
+
+/// Packs the entries of a snapshot into parcels.
+struct Packing<S> {
+    parcel: Parcel,
+    bytes: usize,
+    path: String,
+    /// Takes a full parcel and gives an empty one.
+    send: S,
+}
+
+impl<S: FnMut(Parcel) -> Parcel> Packing<S> {
+    fn new(send: S) -> Packing<S> {
+        Packing { parcel: Parcel::default(), bytes: 0, path: String::new(), send }
+    }
+
+    fn count(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        let Parcel { nodes, sessions, txns, .. } = &self.parcel;
+        if self.bytes >= BYTES_MAX || nodes.len().max(sessions.len()).max(txns.len()) >= ENTRIES_MAX {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        self.bytes = 0;
+        let full = std::mem::take(&mut self.parcel);
+        self.parcel = (self.send)(full);
+    }
+}
+
+impl<S: FnMut(Parcel) -> Parcel> Visitor for Packing<S> {
+    fn node(&mut self, node: &NodeEntry<'_>) {
+        let node = walked(node, &mut self.path);
+        self.parcel.nodes.push(&node);
+        let bytes = node.path.len() + node.data.map_or(0, <[u8]>::len) + node.acl.as_bytes().len();
+        self.count(bytes);
+    }
+
+    fn session(&mut self, id: i64, timeout_ms: i32) {
+        self.parcel.sessions.push((id, timeout_ms));
+        self.count(0);
+    }
+
     fn txn(&mut self, txn: &SnapshotTxn<'_>) -> Result<()> {
-        Txn::decode(txn.zxid, txn.time_ms, txn.payload).map(drop)
+        self.parcel.txns.push(TxnBuf::from_bytes(txn.zxid, txn.time_ms, txn.payload)?);
+        self.count(txn.payload.len());
+        Ok(())
+    }
+
+    fn block_done(&mut self, progress: LoadProgress) {
+        self.parcel.progress = Some(progress);
+        self.hand_over();
     }
 }
 
@@ -66,178 +151,27 @@ struct Loading {
     /// Once there is a txn.
     tree: Option<DataTree>,
     start: Zxid,
-    path: String,
 }
 
 impl Loading {
-    fn into_tree(self) -> DataTree {
-        let Loading { loader, tree, start, .. } = self;
-        tree.or_else(|| loader.map(|loader| loader.finish(start).tree)).unwrap_or(DataTree::new())
-    }
-}
-
-/// A node as it stands in the file, as the walk has met it. `path` is room for its path.
-pub(crate) fn walked<'a>(node: &NodeEntry<'a>, path: &'a mut String) -> WalkedNode<'a> {
-    path.clear();
-    path.extend([node.parent, "/", node.name]);
-    let row = &node.row;
-    let owner = match row.owner {
-        (1, id) => Owner::Session(id),
-        (2, _) => Owner::Container,
-        (3, ttl_ms) => Owner::Ttl { ttl_ms },
-        _ => Owner::Persistent,
-    };
-    let stat = StoredStat {
-        czxid: row.czxid,
-        mzxid: row.mzxid,
-        pzxid: row.pzxid,
-        ctime_ms: row.ctime_ms,
-        mtime_ms: row.mtime_ms,
-        version: row.version,
-        cversion: row.cversion,
-        aversion: row.aversion,
-        owner,
-    };
-    WalkedNode { path, data: node.data, acl: node.acl, stat }
-}
-
-impl Visitor for Loading {
-    fn node(&mut self, node: &NodeEntry<'_>) {
-        let node = walked(node, &mut self.path);
-        self.loader.iter_mut().for_each(|loader| loader.node(&node));
-    }
-
-    fn session(&mut self, id: i64, timeout_ms: i32) {
-        self.loader.iter_mut().for_each(|loader| loader.session(id, timeout_ms));
-    }
-
-    fn txn(&mut self, txn: &SnapshotTxn<'_>) -> Result<()> {
-        if let Some(loader) = self.loader.take() {
+    fn take(&mut self, parcel: &Parcel) {
+        if let Some(loader) = &mut self.loader {
+            loader.batch(&parcel.nodes);
+            parcel.sessions.iter().for_each(|(id, timeout_ms)| loader.session(*id, *timeout_ms));
+        }
+        if !parcel.txns.is_empty()
+            && let Some(loader) = self.loader.take()
+        {
             // What has no parent was deleted while the walk was under way; the txns tell.
             self.tree = Some(loader.finish(self.start).tree);
         }
-        let txn = Txn::decode(txn.zxid, txn.time_ms, txn.payload)?;
-        self.tree.iter_mut().for_each(|tree| drop(tree.apply(&txn, &mut ())));
-        Ok(())
-    }
-}
-
-/// Hands out all entries in order, each block verified before.
-fn read(
-    file: &SnapshotFile,
-    visitor: &mut dyn Visitor,
-    progress: &mut dyn FnMut(LoadProgress),
-) -> Result<()> {
-    let info = &file.info;
-    let mut state = Reading::new(info);
-    let mut take = |(block, body): Block| {
-        state.block(&block, &body, visitor).map_err(|e| e.in_file(&info.file).at_offset(block.offset))?;
-        progress(LoadProgress {
-            done_bytes: block.offset + block.total_bytes(),
-            total_bytes: info.file_bytes,
-            done_nodes: state.counts[0],
-            total_nodes: info.nodes,
-        });
-        Ok(())
-    };
-    if file.reads_ahead {
-        reading_ahead(file, &mut take)?;
-    } else {
-        (0..file.blocks.len()).try_for_each(|number| take(file.block(number)?))?;
-    }
-    state.finish(info)
-}
-
-type Block = (SnapshotBlock, Vec<u8>);
-
-/// Reads and verifies the next blocks in a thread of its own, while the caller's makes nodes of the last one.
-fn reading_ahead(file: &SnapshotFile, take: &mut dyn FnMut(Block) -> Result<()>) -> Result<()> {
-    std::thread::scope(|scope| {
-        let (sender, blocks) = crossbeam_channel::bounded(BLOCKS_AHEAD);
-        scope.spawn(move || {
-            for number in 0..file.blocks.len() {
-                let block = file.block(number);
-                let failed = block.is_err();
-                // Whoever takes no more has found a fault.
-                if sender.send(block).is_err() || failed {
-                    return;
-                }
-            }
-        });
-        blocks.into_iter().try_for_each(|block| take(block?))
-    })
-}
-
-/// What was read of a snapshot so far: that its blocks, counts and txns are in order.
-pub(crate) struct Reading {
-    kind: SnapshotBlockKind,
-    counts: [u64; 3],
-    last_txn: Zxid,
-}
-
-impl Reading {
-    pub(crate) fn new(info: &SnapshotInfo) -> Reading {
-        Reading { kind: SnapshotBlockKind::Nodes, counts: [0; 3], last_txn: info.start }
-    }
-
-    /// After the last block: whether that was all.
-    pub(crate) fn finish(&self, info: &SnapshotInfo) -> Result<()> {
-        if self.counts != [info.nodes, info.sessions, info.txns] || self.last_txn != info.end {
-            let what = "the blocks hold other counts or another end than the trailer says";
-            return Err(Error::corrupt("snapshot_counts", what).in_file(&info.file));
+        if let Some(tree) = &mut self.tree {
+            parcel.txns.iter().for_each(|txn| drop(tree.apply(&txn.as_txn(), &mut ())));
         }
-        Ok(())
     }
 
-    pub(crate) fn block(
-        &mut self,
-        block: &SnapshotBlock,
-        body: &[u8],
-        visitor: &mut dyn Visitor,
-    ) -> Result<()> {
-        if block.kind < self.kind || block.kind == SnapshotBlockKind::Index {
-            return Err(Error::corrupt("snapshot_order", "a block is not where its kind belongs"));
-        }
-        self.kind = block.kind;
-        let bad = || Error::corrupt("snapshot_entry", "an entry of a block is none that is ever written");
-        let count = block.count as usize;
-        match block.kind {
-            SnapshotBlockKind::Sessions => {
-                if body.len() != count.saturating_mul(SESSION_BYTES) {
-                    return Err(bad());
-                }
-                for (id, timeout_ms) in body.chunks_exact(SESSION_BYTES).map(decode_session) {
-                    visitor.session(id, timeout_ms);
-                }
-                self.counts[1] += u64::from(block.count);
-            }
-            SnapshotBlockKind::Txns => {
-                let mut rest = body;
-                for _ in 0..count {
-                    let (txn, behind) = split_txn(rest).ok_or_else(bad)?;
-                    if txn.zxid <= self.last_txn {
-                        let what = format!("{} does not come after {}", txn.zxid, self.last_txn);
-                        return Err(Error::corrupt("snapshot_order", what));
-                    }
-                    visitor.txn(&txn)?;
-                    (rest, self.last_txn) = (behind, txn.zxid);
-                }
-                if !rest.is_empty() {
-                    return Err(bad());
-                }
-                self.counts[2] += u64::from(block.count);
-            }
-            _ => {
-                let mut nodes = NodeDecoder::new(body);
-                for _ in 0..count {
-                    visitor.node(&nodes.next().ok_or_else(bad)?);
-                }
-                if !nodes.is_at_end() {
-                    return Err(bad());
-                }
-                self.counts[0] += u64::from(block.count);
-            }
-        }
-        Ok(())
+    fn into_tree(self) -> DataTree {
+        let Loading { loader, tree, start } = self;
+        tree.or_else(|| loader.map(|loader| loader.finish(start).tree)).unwrap_or(DataTree::new())
     }
 }

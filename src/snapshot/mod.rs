@@ -2,6 +2,7 @@
 
 mod file;
 mod load;
+mod read;
 mod receive;
 mod store;
 #[cfg(test)]
@@ -10,7 +11,8 @@ mod writer;
 
 pub(crate) use file::SnapshotFile;
 pub use file::{DamagedRange, SnapshotInfo};
-pub(crate) use load::{Checking, LoadProgress, Reading, Visitor, load, walked};
+pub(crate) use load::load;
+pub(crate) use read::{Checking, LoadProgress, Reading, Visitor, walked};
 pub(crate) use store::SnapshotStore;
 #[cfg(test)]
 pub(crate) use store::StoreReport;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::file::{DamagedRange, SnapshotFile, SnapshotInfo};
-use super::load::verify;
+use super::read::verify;
 use super::receive::Received;
 use super::writer::SnapshotWriter;
 use crate::base::{Error, ErrorKind, Random, Result, Zxid};

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::file::{SnapshotFile, SnapshotInfo};
-use super::load::verify;
+use super::read::verify;
 use super::store::StoreShared;
 use crate::base::{Error, ErrorKind, Result, Zxid};
 use crate::format::snapshot::{

@@ -113,9 +113,22 @@ impl DataTree {
         &mut self,
         spot: &Spot<'_>,
         path: &str,
+        content: Content<'_>,
+        acl: AclList<'_>,
+        stat: &StoredStat,
+    ) -> Option<NodeId> {
+        self.plant_digested(spot, path, content, acl, stat, node_digest(content.crc, stat))
+    }
+
+    /// The same of a node whose digest is known.
+    pub(super) fn plant_digested(
+        &mut self,
+        spot: &Spot<'_>,
+        path: &str,
         Content { data, crc }: Content<'_>,
         acl: AclList<'_>,
         stat: &StoredStat,
+        digest: u64,
     ) -> Option<NodeId> {
         let (ctime, mtime) = (Packed::of(stat.ctime_ms), Packed::of(stat.mtime_ms));
         let acl_number = self.acls.intern(acl);
@@ -152,7 +165,7 @@ impl DataTree {
         }
         self.approximate_bytes += path_units(path) + len_of(data) as u64;
         if path::is_in_digest(path) {
-            self.digest = self.digest.wrapping_add(node_digest(crc, stat));
+            self.digest = self.digest.wrapping_add(digest);
         }
         self.quota_planted(id, path, data);
         Some(id)

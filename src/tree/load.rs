@@ -3,10 +3,13 @@ use std::sync::Arc;
 
 use super::data_tree::{DataTree, ROOT};
 use super::digest::Content;
+use super::lookup::Spot;
+use super::node_batch::{BatchNode, NodeBatch};
 use super::path;
-use super::store::NodeId;
+use super::store::{Index, NodeId, Nodes};
 use super::stored_stat::StoredStat;
 use super::walk::WalkedNode;
+use super::warm::{AHEAD, Use};
 use crate::base::Zxid;
 use crate::format::{AclBuf, AclList};
 
@@ -46,9 +49,11 @@ pub struct Loaded {
 
 impl TreeLoader {
     /// An empty tree: even the nodes that servers keep are to be loaded.
-    pub(super) fn new() -> TreeLoader {
+    pub(super) fn new(expected: u64) -> TreeLoader {
+        let mut tree = DataTree::rootless();
+        tree.index = Index::with_room(usize::try_from(expected.min(Nodes::MAX.into())).expect("32 bits"));
         TreeLoader {
-            tree: DataTree::rootless(),
+            tree,
             waiting: BTreeMap::new(),
             parents: BTreeMap::new(),
             acl: Arc::new(AclList::EMPTY.to_buf()),
@@ -64,10 +69,55 @@ impl TreeLoader {
             self.strays += u64::from(!is_put);
             return;
         };
-        if !is_put {
+        if is_put {
+            self.forget_waiting(parent, name);
+        } else {
             self.wait(parent, name, node);
-        } else if let Some(number) = self.parents.get(parent) {
-            // The later state of the two.
+        }
+    }
+
+    /// Takes in several, as [`node`](TreeLoader::node) takes in each. Faster: what they touch is fetched from memory
+    /// together, and their checksums were worked out elsewhere.
+    pub fn batch(&mut self, batch: &NodeBatch) {
+        let mut nodes = batch.nodes();
+        let mut ahead = Vec::with_capacity(AHEAD);
+        while nodes.len() > 0 {
+            ahead.extend(nodes.by_ref().take(AHEAD).map(|node| (self.warm_place(&node), node)));
+            for (spot, node) in ahead.drain(..) {
+                match spot {
+                    Some(spot) => self.put_at(&spot, &node),
+                    // Its parent may have come just now.
+                    None => self.node(&node.node),
+                }
+            }
+        }
+    }
+
+    /// Where a node goes, whose memory is fetched; `None` if its parent has not come.
+    fn warm_place<'b>(&mut self, node: &BatchNode<'b>) -> Option<Spot<'b>> {
+        let (parent, name) = node.place?;
+        let parent = self.parent_at(parent).filter(|_| self.tree.nodes.len() > 0)?;
+        let spot = self.tree.spot(parent, name.as_bytes());
+        self.tree.warm_spot(&spot, Use::Add);
+        Some(spot)
+    }
+
+    fn put_at(&mut self, spot: &Spot<'_>, BatchNode { node, place, content, digest }: &BatchNode<'_>) {
+        let tree = &mut self.tree;
+        if let Some(id) = tree.at_spot(spot) {
+            tree.overwrite(id, node);
+        } else {
+            // Only of more nodes than there are numbers one finds no place; the digest tells.
+            let _placed = tree.plant_digested(spot, node.path, *content, node.acl, &node.stat, *digest);
+        }
+        if let Some((parent, name)) = place {
+            self.forget_waiting(parent, name);
+        }
+    }
+
+    /// What waited for its parent is an earlier state of what has found it.
+    fn forget_waiting(&mut self, parent: &str, name: &str) {
+        if let Some(number) = self.parents.get(parent) {
             self.waiting.remove(&(*number, name.to_owned()));
         }
     }
@@ -180,6 +230,11 @@ impl DataTree {
 
     /// Begins to build a tree from nodes.
     pub fn loader() -> TreeLoader {
-        TreeLoader::new()
+        TreeLoader::new(0)
+    }
+
+    /// The same for about so many nodes, which saves time: room for finding them (13 bytes each) is made at once.
+    pub fn loader_for(expected: u64) -> TreeLoader {
+        TreeLoader::new(expected)
     }
 }

@@ -12,6 +12,7 @@ mod load;
 mod lookup;
 #[cfg(test)]
 mod model;
+mod node_batch;
 mod owner;
 mod path;
 mod propose;
@@ -35,6 +36,7 @@ pub use data_tree::DataTree;
 pub use load::{Loaded, TreeLoader};
 #[cfg(test)]
 pub(crate) use model::random_txns;
+pub use node_batch::NodeBatch;
 pub use owner::Owner;
 pub use path::check_path;
 pub use propose::{

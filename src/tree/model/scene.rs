@@ -5,7 +5,7 @@ use super::events::{self, Told};
 use super::reference::{Model, ModelNode};
 use super::step::{Op, Step};
 use crate::base::Zxid;
-use crate::tree::{Change, DataTree, Outcome, WalkedNode};
+use crate::tree::{Change, DataTree, NodeBatch, Outcome, WalkedNode};
 
 /// A live tree beside its model, the txns of a fuzzy range, and the states between them.
 #[derive(Debug)]
@@ -27,15 +27,34 @@ pub(super) struct Torn {
 }
 
 impl Torn {
-    /// The tree of what was captured; what has no parent is left out.
+    /// The tree of what was captured, whether nodes come one by one or several at once; what has no parent is left out.
     pub(super) fn load(&self) -> DataTree {
-        let mut loader = DataTree::loader();
+        let (mut loader, mut one_by_one) =
+            (DataTree::loader_for(self.nodes.len() as u64), DataTree::loader());
+        let mut batch = NodeBatch::new();
         for (path, node) in &self.nodes {
             let (data, acl, stat) = (node.data.as_deref(), node.acl.as_list(), node.stat);
-            loader.node(&WalkedNode { path, data, acl, stat });
+            let node = WalkedNode { path, data, acl, stat };
+            one_by_one.node(&node);
+            batch.push(&node);
+            if batch.len() > path.len() {
+                loader.batch(&batch);
+                batch.clear();
+            }
         }
+        loader.batch(&batch);
         self.sessions.iter().for_each(|(id, timeout_ms)| loader.session(*id, *timeout_ms));
-        loader.finish(self.start).tree
+        let (done, one_by_one) = (loader.finish(self.start), one_by_one.finish(self.start));
+        assert_eq!(
+            (done.orphans, done.tree.digest(), done.tree.approximate_bytes(), done.tree.len()),
+            (
+                one_by_one.orphans,
+                one_by_one.tree.digest(),
+                one_by_one.tree.approximate_bytes(),
+                one_by_one.tree.len()
+            )
+        );
+        done.tree
     }
 }
 

@@ -98,6 +98,12 @@ impl Children {
 
     /// The chunk in which `name` stands or belongs.
     fn chunk_of(&self, name: &[u8]) -> usize {
+        // Names often come in order.
+        if let Some(last) = self.chunks.last()
+            && *last.from <= *name
+        {
+            return self.chunks.len() - 1;
+        }
         // The first one takes what is before all of them.
         self.chunks.partition_point(|chunk| *chunk.from <= *name).saturating_sub(1)
     }

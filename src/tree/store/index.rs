@@ -10,6 +10,8 @@ use crate::io::prefetch;
 const PIECE_BUCKETS: usize = PIECE_BYTES / size_of::<Bucket>();
 /// So many buckets are moved with every insert while the table grows: it is done long before it is full.
 const STEP: usize = 4;
+/// It grows when its buckets have so many entries on average, so that few of them have to leave some to the next one.
+const FILLED: usize = SLOTS / 8 * 5;
 
 /// Finds nodes by their parent and name. It holds no keys: whoever asks compares with the node itself.
 ///
@@ -134,6 +136,12 @@ impl Index {
         Index::default()
     }
 
+    /// An index that takes so many nodes without growing.
+    pub(crate) fn with_room(nodes: usize) -> Index {
+        let buckets = nodes.div_ceil(FILLED) + usize::from(nodes > 0);
+        Index { table: Table { buckets, pieces: Vec::new() }, ..Index::default() }
+    }
+
     /// The hash of a node's key.
     #[inline]
     pub(crate) fn hash(&self, parent: NodeId, name: &[u8]) -> u64 {
@@ -203,8 +211,7 @@ impl Index {
     /// Moves on a little, if the table is too small.
     fn grow(&mut self) {
         if self.larger.buckets == 0 {
-            // So that few buckets have to leave entries to the next one.
-            if self.len < self.table.buckets * SLOTS / 8 * 5 {
+            if self.len < self.table.buckets * FILLED {
                 return;
             }
             let buckets = self.table.buckets;

@@ -1,6 +1,6 @@
 //! Clocks: times that jump, and delays that end.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arborlog::sim::{CrashImage, SimDisk};
 use arborlog::{AppendTicket, BackendChoice, GroupPolicy, Log, LogOptions, Record, Retention, Zxid};
@@ -138,7 +138,7 @@ fn cl_04_a_ticket_that_is_dropped_is_written_soon() {
     let mut took = Vec::new();
     for n in 1..=21 {
         super::support::pause(Duration::from_millis(30)); // the log falls asleep
-        let start = Instant::now();
+        let start = super::support::now();
         drop(append(&log, t(n)).unwrap());
         super::support::eventually("a record whose ticket is gone", || log.durable_zxid() == t(n));
         took.push(start.elapsed());
