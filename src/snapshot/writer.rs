@@ -258,7 +258,9 @@ impl Sealed {
         let name = self.name();
         let file = store.disk.open(name, OpenMode::Write { direct: true });
         let file = file.map_err(|e| Error::io("open a snapshot", e).in_file(name))?;
-        verify(&SnapshotFile::open(file, store.database_id, store.numbering)?)?;
+        let mut file = SnapshotFile::open(file, store.database_id, store.numbering)?;
+        file.reads_ahead = store.reads_ahead();
+        verify(&file)?;
         self.verified = true;
         Ok(())
     }
