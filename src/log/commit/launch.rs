@@ -50,9 +50,11 @@ impl GroupCommit {
         if self.wants_mark() { Start::Group(self.launch(GroupKind::Mark, now_ns)) } else { Start::Nothing }
     }
 
-    /// Whether a mark would tell something new.
+    /// Whether a mark would tell something new. Not while the log is shut: who shut it has seen it idle, and counts on
+    /// that until it is open again.
     pub(crate) fn wants_mark(&self) -> bool {
-        let idle = self.failure.is_none() && self.forming.count == 0 && self.flights.is_empty();
+        let open = self.failure.is_none() && self.shut.is_none();
+        let idle = open && self.forming.count == 0 && self.flights.is_empty();
         idle && self.proven < self.claim() && self.active.groups > 0 && self.active.takes(0)
     }
 

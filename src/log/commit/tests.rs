@@ -101,6 +101,20 @@ fn a_header_claims_what_was_durable_when_it_was_made() {
     assert_eq!(header(&core, &three).prev_zxid, Zxid::new(2));
 }
 
+/// An epoch changes while the log is idle. Whoever changes it waits for that, and then for the manifest, which may take
+/// longer than the log is idle before a mark is due.
+#[test]
+fn no_mark_starts_while_the_epoch_changes() {
+    let mut core = core(2);
+    let first = group(&mut core);
+    core.complete(done(first), 0);
+    core.shut(ErrorKind::Fenced);
+    assert!(core.is_idle() && !core.wants_mark());
+    assert!(matches!(core.start_mark(0), Start::Nothing));
+    core.reopen(Epoch::new(1));
+    assert!(core.wants_mark() && matches!(core.start_mark(0), Start::Group(_)));
+}
+
 #[test]
 fn a_mark_proves_the_last_group_and_only_once() {
     let mut core = core(2);
