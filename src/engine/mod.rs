@@ -17,6 +17,7 @@ mod pace;
 mod pipeline;
 mod progress;
 mod recent;
+mod replay;
 mod report;
 mod restore;
 mod session_tracker;

@@ -9,16 +9,17 @@ use super::order::Order;
 use super::pipeline::Pipeline;
 use super::progress::Told;
 use super::recent::Recent;
+use super::replay::{Replay, Replayed};
 use super::report::OpenReport;
 use super::shared::EngineShared;
 use super::stats::Counters;
 use super::trigger::SnapshotTrigger;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
-use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering, Txn};
+use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Numbering};
 use crate::io::{Disk, EntryKind, Lock};
-use crate::log::{Log, LogOptions, Record, RecoveryReport};
+use crate::log::{Log, LogOptions, RecoveryReport};
 use crate::snapshot::{SnapshotInfo, SnapshotStore, load};
-use crate::tree::{DataTree, Observer, Outcome, Proposer, SharedTree};
+use crate::tree::{DataTree, Observer, Proposer, SharedTree};
 
 /// A state that was brought back: a snapshot's, and the log's behind it.
 struct Restored {
@@ -29,16 +30,6 @@ struct Restored {
     replay: Replayed,
     report: RecoveryReport,
     load_ns: u64,
-}
-
-/// What the replay of the log has done.
-#[derive(Default)]
-pub(crate) struct Replayed {
-    pub(crate) txns: u64,
-    bytes: u64,
-    told_bytes: u64,
-    pub(crate) failures: u64,
-    pub(super) error: Option<Error>,
 }
 
 /// What there is already when an engine is opened.
@@ -270,12 +261,8 @@ fn replay(
     progress: &Told,
 ) -> Result<Restored> {
     let after = tree.last_zxid();
-    let mut replayed = Replayed::default();
-    let mut visit = |record: Record<'_>| {
-        replayed.visit(&mut tree, &record);
-        replayed.tell(progress, TOLD_AT_ONCE);
-    };
-    let opened = options.open_replaying_on(disk, after, &mut visit);
+    let mut replay = Replay::new(&mut tree, progress);
+    let opened = options.open_replaying_on(disk, after, &mut |record| replay.record(&record));
     let (log, report) = opened.map_err(|error| match error.kind() {
         ErrorKind::NotInLog => {
             let why = format!("the log does not reach back to {after}, where the snapshot ends: {error}");
@@ -283,46 +270,10 @@ fn replay(
         }
         _ => error,
     })?;
-    if let Some(error) = replayed.error {
-        return Err(error);
-    }
-    replayed.tell(progress, 1);
+    let replayed = replay.end()?;
     if report.last_zxid < after {
         let why = format!("the log ends at {}, before the snapshot's end {after}", report.last_zxid);
         return Err(Error::corrupt("log_behind_snapshot", why));
     }
     Ok(Restored { tree, log, snapshot, skipped: Vec::new(), replay: replayed, report, load_ns: 0 })
-}
-
-/// Bytes of txns between two words of progress.
-pub(super) const TOLD_AT_ONCE: u64 = 256 * 1024;
-
-impl Replayed {
-    /// Tells how far it has come, if there are so many bytes since the last time.
-    pub(super) fn tell(&mut self, progress: &Told, bytes: u64) {
-        if self.bytes - self.told_bytes >= bytes {
-            self.told_bytes = self.bytes;
-            progress.replayed(self.txns, self.bytes);
-        }
-    }
-
-    pub(super) fn visit(&mut self, tree: &mut DataTree, record: &Record<'_>) {
-        if self.error.is_some() {
-            return;
-        }
-        let txn = match Txn::decode(record.zxid, record.time_ms, record.payload) {
-            Ok(txn) => txn,
-            Err(error) => {
-                self.error = Some(error.with_zxids(record.zxid, record.zxid));
-                return;
-            }
-        };
-        let outcome = tree.apply(&txn, &mut ());
-        self.txns += 1;
-        self.bytes += record.payload.len() as u64;
-        // The state before was whole, so nothing that was right when it was logged can fail now.
-        if !txn.body.may_fail() && matches!(outcome, Outcome::Failed(_)) {
-            self.failures += 1;
-        }
-    }
 }

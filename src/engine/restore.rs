@@ -4,9 +4,10 @@ use std::sync::Arc;
 use super::generation::Generation;
 use super::home::{Directories, Home, Room};
 use super::manifest_file::ManifestFile;
-use super::open::{Replayed, TOLD_AT_ONCE, check_is_new, take_lock};
+use super::open::{check_is_new, take_lock};
 use super::options::EngineOptions;
 use super::progress::Told;
+use super::replay::{Replay, Replayed};
 use super::view::snapshot_files;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Paths, Txn, TxnBody};
@@ -374,16 +375,14 @@ pub(crate) fn replay(view: &LogView, tree: &mut DataTree, target: Zxid) -> Resul
 }
 
 fn replay_telling(view: &LogView, tree: &mut DataTree, target: Zxid, told: &Told) -> Result<Replayed> {
-    let (mut reader, mut replayed) = (view.records(tree.last_zxid())?, Replayed::default());
+    let (mut reader, mut replay) = (view.records(tree.last_zxid())?, Replay::new(tree, told));
     while let Some(record) = reader.next_record()?.filter(|record| record.zxid <= target) {
-        replayed.visit(tree, &record);
-        if let Some(error) = replayed.error {
-            return Err(error);
+        replay.record(&record);
+        if replay.has_failed() {
+            break;
         }
-        replayed.tell(told, TOLD_AT_ONCE);
     }
-    replayed.tell(told, 1);
-    Ok(replayed)
+    replay.end()
 }
 
 /// Closes all sessions; how many there were. Owners of nodes that are no sessions are among them.

@@ -7,7 +7,7 @@ use super::owner::Owner;
 use super::path;
 use super::store::{NodeId, Packed, len_of};
 use super::stored_stat::StoredStat;
-use super::warm::{Hint, Use};
+use super::warm::{AHEAD, Hint, Use};
 use crate::base::{Code, Zxid};
 use crate::format::{Create, CreateKind, Stat, Txn, TxnBody};
 
@@ -61,6 +61,22 @@ impl DataTree {
     /// Source: ZooKeeper's `DataTree.processTxn`. Deviations: decision 0006.
     pub fn apply(&mut self, txn: &Txn<'_>, observer: &mut impl Observer) -> Outcome {
         self.apply_hinted(txn, None, observer)
+    }
+
+    /// Applies txns one after the other, and tells each one's outcome. Faster: what they touch is fetched from memory
+    /// together.
+    pub(crate) fn apply_together(
+        &mut self,
+        txns: &[Txn<'_>],
+        observer: &mut impl Observer,
+        mut tell: impl FnMut(&Txn<'_>, Outcome),
+    ) {
+        for txns in txns.chunks(AHEAD) {
+            let hints = self.warm_for(txns);
+            for (txn, hint) in txns.iter().zip(hints) {
+                tell(txn, self.apply_hinted(txn, hint, observer));
+            }
+        }
     }
 
     /// The same, with what was found on the way to its node, if it has one.
