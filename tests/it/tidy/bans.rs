@@ -10,6 +10,7 @@ const THREAD_HOMES: &[&str] = &[
     "src/io/threads",
     "src/log/recover/scan_all.rs",
     "src/snapshot/load.rs",
+    "src/snapshot/read.rs",
     "src/engine/snapshotter.rs",
 ];
 const CLOCK_HOME: &str = "src/base/clock.rs";
