@@ -66,6 +66,7 @@ pub(crate) use manifest_file::ManifestFile;
 pub use options::EngineOptions;
 pub use order::Caller;
 pub use pipeline::{Applied, Commit};
+pub(crate) use progress::Told;
 pub use progress::{Activity, Progress};
 pub use report::OpenReport;
 pub use restore::{RestoreOptions, RestoreReport, RestoreTarget, restore, restore_in_place};

@@ -6,7 +6,7 @@ use super::compression::Compression;
 use super::log_file::LogFile;
 use super::report::{Finding, FindingKind};
 use super::snapshot_file::SnapshotFile;
-use crate::base::{Epoch, Error, Result, Zxid};
+use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::io::{Disk, EntryKind, OpenMode, names_in, open_dir_to_read};
 
 /// Where servers keep their files, below the directory that they are told.
@@ -24,6 +24,8 @@ pub struct NamedFile {
     pub zxid: Zxid,
     /// Its name.
     pub name: String,
+    /// Its length in bytes.
+    pub len_bytes: u64,
 }
 
 /// The data of a ZooKeeper server, read only. Snapshots and logs may stand in two places.
@@ -42,7 +44,8 @@ impl ZkDirectory {
     /// Lists the files. `data` is a server's `dataDir` or the `version-2` in it; `log` its `dataLogDir`, if it has one.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io).
+    /// - [`ErrorKind::Invalid`]: a log or a snapshot by its name is no regular file.
+    /// - [`ErrorKind::Io`].
     pub fn open(data: &Path, log: Option<&Path>) -> Result<ZkDirectory> {
         let data_dir = versioned(data)?;
         let log_dir = log.map_or_else(|| Ok(data_dir.clone()), versioned)?;
@@ -74,11 +77,18 @@ impl ZkDirectory {
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         for entry in entries {
             let name = entry.name;
-            let is_file = entry.kind == EntryKind::File;
-            if let Some(zxid) = log_zxid(&name).filter(|_| is_file && for_logs) {
-                self.logs.push(NamedFile { zxid, name });
-            } else if let Some((zxid, _)) = snapshot_zxid(&name).filter(|_| is_file && for_snapshots) {
-                self.snapshots.push(NamedFile { zxid, name });
+            let (is_file, len_bytes) = (entry.kind == EntryKind::File, entry.len);
+            let log = log_zxid(&name).filter(|_| for_logs);
+            let snapshot = snapshot_zxid(&name).filter(|_| for_snapshots).map(|(zxid, _)| zxid);
+            if !is_file && log.or(snapshot).is_some() {
+                // A server follows a link. To leave it out would be to lose what it leads to.
+                let why = "it is no regular file, and links are not followed".to_owned();
+                return Err(Error::new(ErrorKind::Invalid, "zk_irregular", why).in_file(&name));
+            }
+            if let Some(zxid) = log {
+                self.logs.push(NamedFile { zxid, name, len_bytes });
+            } else if let Some(zxid) = snapshot {
+                self.snapshots.push(NamedFile { zxid, name, len_bytes });
             } else if name.starts_with("log.") || name.starts_with("snapshot.") {
                 // A server takes `log.5.bak` for a log, and one with a zxid in capitals.
                 let what =

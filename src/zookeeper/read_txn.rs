@@ -76,16 +76,25 @@ impl ReadTxn {
 
     /// Shows it as a txn of ours.
     pub fn with<T>(&self, show: impl FnOnce(&Txn<'_>) -> T) -> T {
-        let ops: Vec<TxnBody<'_>> = match &self.body {
+        show(&self.shown(&self.ops()))
+    }
+
+    /// The operations of a multi, for [`shown`](Self::shown).
+    pub(super) fn ops(&self) -> Vec<TxnBody<'_>> {
+        match &self.body {
             Body::Multi(ops) => ops.iter().map(Body::shown).collect(),
             _ => Vec::new(),
-        };
+        }
+    }
+
+    /// It as a txn of ours; `ops` are its own.
+    pub(super) fn shown<'a>(&'a self, ops: &'a [TxnBody<'a>]) -> Txn<'a> {
         let body = match &self.body {
-            Body::Multi(_) => TxnBody::Multi(Ops::from_slice(&ops)),
+            Body::Multi(_) => TxnBody::Multi(Ops::from_slice(ops)),
             body => body.shown(),
         };
         let ReadTxn { zxid, time_ms, session_id, cxid, digest, .. } = *self;
-        show(&Txn { zxid, time_ms, session_id, cxid, digest, body })
+        Txn { zxid, time_ms, session_id, cxid, digest, body }
     }
 
     /// Reads the payload of an entry.

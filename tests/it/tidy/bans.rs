@@ -11,6 +11,7 @@ const THREAD_HOMES: &[&str] = &[
     "src/log/recover/scan_all.rs",
     "src/snapshot/load.rs",
     "src/engine/snapshotter.rs",
+    "src/zookeeper/ahead.rs",
 ];
 const CLOCK_HOME: &str = "src/base/clock.rs";
 /// The shortest comment that can be taken for a reason.
