@@ -43,6 +43,11 @@ impl Told {
         Told(Some(Arc::new(tell)))
     }
 
+    /// This one, or if it is nobody, the other.
+    pub(super) fn or(self, other: &Told) -> Told {
+        Told(self.0.or_else(|| other.0.clone()))
+    }
+
     pub(crate) fn tell(&self, progress: &Progress) {
         if let Some(tell) = &self.0 {
             tell(progress);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::bytes::OnDisk;
-use super::log_file::{LogEntry, LogFile};
+use super::log_file::LogFile;
 use super::snapshot_file::{AclTable, SnapshotFile, SnapshotNode, list_of};
 use crate::base::{Error, Result};
 
@@ -80,7 +80,21 @@ impl NodeBatch {
     }
 }
 
-/// Entries of a log, some at once.
+/// Entries of a log, away from their file.
+#[derive(Debug, Default)]
+pub(super) struct EntryBatch {
+    bytes: Vec<u8>,
+    entries: Vec<(u64, Range<usize>)>,
+}
+
+impl EntryBatch {
+    /// Where each entry begins, and its payload.
+    pub(super) fn payloads(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.entries.iter().map(|(offset, range)| (*offset, &self.bytes[range.clone()]))
+    }
+}
+
+/// Reads entries, some at once.
 #[derive(Debug)]
 pub(super) struct EntryBatches<'a> {
     log: &'a mut LogFile<OnDisk>,
@@ -93,22 +107,26 @@ impl<'a> EntryBatches<'a> {
     }
 
     /// The next entries; none at the log's end. An error comes behind all entries before it.
-    pub(super) fn read(&mut self) -> Result<Option<Vec<LogEntry>>> {
+    pub(super) fn read(&mut self) -> Result<Option<EntryBatch>> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        let (start, mut entries) = (self.log.offset(), Vec::new());
-        while entries.len() < BATCH_COUNT && self.log.offset() - start <= BATCH_BYTES {
-            match self.log.next_entry() {
-                Ok(Some(entry)) => entries.push(entry),
+        let mut batch = EntryBatch::default();
+        while batch.entries.len() < BATCH_COUNT && batch.bytes.len() as u64 <= BATCH_BYTES {
+            match self.log.next_payload() {
+                Ok(Some((offset, payload))) => {
+                    let at = batch.bytes.len();
+                    batch.bytes.extend_from_slice(payload);
+                    batch.entries.push((offset, at..batch.bytes.len()));
+                }
                 Ok(None) => break,
-                Err(error) if entries.is_empty() => return Err(error),
+                Err(error) if batch.entries.is_empty() => return Err(error),
                 Err(error) => {
                     self.failed = Some(error);
                     break;
                 }
             }
         }
-        Ok((!entries.is_empty()).then_some(entries))
+        Ok((!batch.entries.is_empty()).then_some(batch))
     }
 }

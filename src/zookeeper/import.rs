@@ -98,8 +98,8 @@ impl ImportOptions {
         self
     }
 
-    /// Has `tell` told how far the reading of the snapshot and of the logs has come, some times for each MiB, by the
-    /// caller's thread, so it must be quick.
+    /// Has `tell` told how far the reading of the snapshot and of the logs has come, and [`import`] that it writes, unless
+    /// the new engine's options have somebody told: some times for each MiB, by the caller's thread, so it must be quick.
     #[must_use]
     pub fn on_progress(mut self, tell: impl Fn(&Progress) + Send + Sync + 'static) -> ImportOptions {
         self.progress = Told::new(tell);
@@ -148,6 +148,7 @@ pub fn import(
     options: &EngineOptions,
     what: &ImportOptions,
 ) -> Result<ImportReport> {
+    let options = &options.clone().telling_too(&what.progress);
     // Before the long part.
     let foundation = Foundation::begin(dest.as_ref(), options)?;
     let (mut tree, mut report) = read_state(source, what)?;

@@ -124,7 +124,7 @@ impl<'a> Recovery<'a> {
     fn read_times(&self, file: &NamedFile, mut show: impl FnMut(Zxid, i64) -> bool) -> Result<bool> {
         let mut log = self.source.open_log(&file.name, self.options.length_limit)?;
         while let Some(entry) = log.next_entry()? {
-            if !show(entry.txn.zxid, entry.txn.time_ms) {
+            if !entry.txn.with(|txn| show(txn.zxid, txn.time_ms)) {
                 return Ok(false);
             }
         }
@@ -163,6 +163,11 @@ impl<'a> Recovery<'a> {
             return Err(Error::new(ErrorKind::NotInLog, "not_in_log", why));
         }
         self.judge_nodes()?;
+        if let Some(name) = self.source.bad_epoch() {
+            // It is the promise that keeps an old leader out.
+            let error = Error::corrupt("zk_epoch", "it tells no epoch").in_file(name);
+            self.damage(FindingKind::Epoch, error)?;
+        }
         self.judge_epochs(last);
         Ok(())
     }

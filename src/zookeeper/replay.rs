@@ -1,8 +1,9 @@
 //! The logs behind the snapshot.
 
-use super::ahead::{EntryBatches, read_ahead};
+use super::ahead::{EntryBatch, EntryBatches, read_ahead};
 use super::directory::NamedFile;
-use super::log_file::LogEntry;
+use super::log_file::flawed;
+use super::read_txn::Decoded;
 use super::recover::Recovery;
 use super::report::{Finding, FindingKind};
 use crate::base::{Error, Result, Zxid};
@@ -44,20 +45,14 @@ impl Recovery<'_> {
         let mut batches = EntryBatches::new(&mut log);
         let goes_on = read_ahead(
             || batches.read(),
-            |entries: Vec<LogEntry>| {
-                if let Some(entry) = entries.first().filter(|_| std::mem::take(&mut is_first))
-                    && entry.txn.zxid != file.zxid
-                {
-                    let why =
-                        format!("the log's first txn is {}, and its name tells another", entry.txn.zxid);
-                    return Err(placed(Error::corrupt("zk_order", why), file, entry));
-                }
-                for group in entries.chunks(AHEAD) {
-                    if !self.replay_group(group, file, course)? {
+            |batch: EntryBatch| {
+                let payloads: Vec<_> = batch.payloads().collect();
+                for group in payloads.chunks(AHEAD) {
+                    if !self.replay_group(group, file, &mut is_first, course)? {
                         return Ok(false);
                     }
                 }
-                course.done_bytes = begin_bytes + entries.last().map_or(0, |entry| entry.offset);
+                course.done_bytes = begin_bytes + payloads.last().map_or(0, |(offset, _)| *offset);
                 self.tell_replay(course);
                 Ok(true)
             },
@@ -80,24 +75,38 @@ impl Recovery<'_> {
     }
 
     /// Applies some entries together: their look-ups wait for memory at once. False once the target is reached.
-    fn replay_group(&mut self, group: &[LogEntry], file: &NamedFile, course: &mut Course) -> Result<bool> {
+    fn replay_group(
+        &mut self,
+        group: &[(u64, &[u8])],
+        file: &NamedFile,
+        is_first: &mut bool,
+        course: &mut Course,
+    ) -> Result<bool> {
         let (mut fit, mut end) = (Vec::with_capacity(group.len()), Ok(true));
-        for entry in group {
-            let zxid = entry.txn.zxid;
-            if let Err(error) = course.order.check(zxid) {
-                end = Err(placed(error, file, entry));
+        for (offset, payload) in group {
+            let placed = |error: Error| error.in_file(&file.name).at_offset(*offset);
+            let txn = match Decoded::read(payload, self.options.length_limit) {
+                Ok(txn) => txn,
+                Err(flaw) => {
+                    end = Err(placed(flawed(flaw, payload)));
+                    break;
+                }
+            };
+            let begin = std::mem::take(is_first).then_some(file.zxid);
+            if let Err(error) = course.order.check(txn.zxid, begin) {
+                end = Err(placed(error.with_zxids(txn.zxid, txn.zxid)));
                 break;
             }
-            if zxid > course.target {
+            if txn.zxid > course.target {
                 end = Ok(false);
                 break;
             }
-            if zxid > course.order.base {
-                fit.push(entry);
+            if txn.zxid > course.order.base {
+                fit.push(txn);
             }
         }
-        let ops: Vec<_> = fit.iter().map(|entry| entry.txn.ops()).collect();
-        let txns: Vec<Txn<'_>> = fit.iter().zip(&ops).map(|(entry, ops)| entry.txn.shown(ops)).collect();
+        let ops: Vec<_> = fit.iter().map(Decoded::ops).collect();
+        let txns: Vec<Txn<'_>> = fit.iter().zip(&ops).map(|(txn, ops)| txn.shown(ops)).collect();
         let hints = self.tree.warm_for(&txns);
         for (txn, hint) in txns.iter().zip(hints) {
             let outcome = self.tree.apply_hinted(txn, hint, &mut ());
@@ -145,11 +154,6 @@ impl Recovery<'_> {
     }
 }
 
-fn placed(error: Error, file: &NamedFile, entry: &LogEntry) -> Error {
-    let zxid = entry.txn.zxid;
-    error.in_file(&file.name).at_offset(entry.offset).with_zxids(zxid, zxid)
-}
-
 /// How far a replay has come, and how far it goes.
 #[derive(Debug)]
 struct Course {
@@ -167,7 +171,12 @@ struct Order {
 }
 
 impl Order {
-    fn check(&mut self, zxid: Zxid) -> Result<()> {
+    /// `begin` is the zxid in the log's name, of its first txn.
+    fn check(&mut self, zxid: Zxid, begin: Option<Zxid>) -> Result<()> {
+        if begin.is_some_and(|begin| begin != zxid) {
+            let why = format!("the log's first txn is {zxid}, and its name tells another");
+            return Err(Error::corrupt("zk_order", why));
+        }
         if let Some(last) = self.last.filter(|last| zxid <= *last) {
             return Err(Error::corrupt("zk_order", format!("it follows {last}")));
         }

@@ -62,7 +62,9 @@ impl Unexplained {
         match body {
             TxnBody::Delete { path } | TxnBody::DeleteContainer { path } => self.explain(path),
             TxnBody::CloseSession { paths: Some(paths) } => paths.iter().for_each(|path| self.explain(path)),
-            TxnBody::CloseSession { paths: None } => self.missed.retain(|_, (_, may_be_owned)| !*may_be_owned),
+            TxnBody::CloseSession { paths: None } => {
+                self.missed.retain(|_, (_, may_be_owned)| !*may_be_owned)
+            }
             _ => {}
         }
         let Outcome::Failed(code) = outcome else { return };
@@ -77,11 +79,6 @@ impl Unexplained {
                 // No ephemeral node has children.
                 let parent = create.path.rsplit_once('/').map_or("", |(parent, _)| parent);
                 self.miss(parent, zxid, false);
-            }
-            TxnBody::Delete { path } | TxnBody::DeleteContainer { path } if *code == Code::NOT_EMPTY => {
-                if !is_later(path) {
-                    self.cannot_be(zxid);
-                }
             }
             // The snapshot has this very deletion, unless it is the one of before the first txn.
             TxnBody::Delete { .. } | TxnBody::DeleteContainer { .. } if self.is_exact => self.cannot_be(zxid),

@@ -154,7 +154,10 @@ fn lg_01_a_log_behind_the_snapshot_leads_to_the_same_state_and_has_every_zxid() 
     let dir = tempfile::tempdir().unwrap();
     let what = ExportOptions::new(ZkFormat::V3_9).target(RestoreTarget::Zxid(half)).log_tail(true);
     assert_eq!(export(engine.path(), dir.path(), &what).unwrap().last_zxid, half);
-    assert_eq!(read_state(dir.path(), &ImportOptions::new().snapshot_alone(true)).unwrap().0.last_zxid(), half);
+    assert_eq!(
+        read_state(dir.path(), &ImportOptions::new().snapshot_alone(true)).unwrap().0.last_zxid(),
+        half
+    );
 }
 
 #[test]
