@@ -16,6 +16,8 @@ use crate::tree::DataTree;
 const MARK_NAME: &str = "founding.partial";
 /// The one generation that is made.
 const NUMBER: u64 = 1;
+/// More than the longest path of a system, so that a longer one is another one.
+const PLACE_BYTES_MAX: usize = 8192;
 
 /// An engine that is made from a state, in a directory of its own: all of it, or none.
 #[derive(Debug)]
@@ -35,7 +37,7 @@ impl Foundation {
         options.check()?;
         let home = Directories::open(dest, options.log_dir.as_deref(), options.log.backend)?;
         let home: Arc<dyn Home> = Arc::new(home);
-        check_vacant(home.as_ref())?;
+        check_vacant(home.as_ref(), &place_of(options))?;
         Ok(Foundation { home, options: options.clone(), clock: Clock::real() })
     }
 
@@ -52,8 +54,15 @@ impl Foundation {
         let root = self.home.root();
         // Before this, nothing was written: what is refused leaves nothing behind.
         let _lock = take_lock(root.as_ref())?;
-        check_vacant(self.home.as_ref())?;
-        mark(root.as_ref()).map_err(|e| Error::io("mark the directory", e).in_file(MARK_NAME))?;
+        let place = place_of(&self.options);
+        check_vacant(self.home.as_ref(), &place)?;
+        let wrap = |e| Error::io("mark the directory", e).in_file(MARK_NAME);
+        if marked_place(root.as_ref())?.is_some_and(|marked| marked != place) {
+            // What that attempt has left here goes first; there is nothing of it where this one has its log.
+            self.home.remove(NUMBER)?;
+            root.remove(MARK_NAME).map_err(wrap)?;
+        }
+        mark(root.as_ref(), &place).map_err(wrap)?;
         self.home.remove(NUMBER)?;
         let expected = self.options.log.expected_database_id;
         let database_id = expected.unwrap_or_else(|| DatabaseId::random(&mut Random::from_system()));
@@ -83,20 +92,48 @@ impl Foundation {
     }
 }
 
+/// Where the log of the new engine is to be, as the mark tells it: an attempt may remove what an earlier one has left
+/// there, and nothing anywhere else. It may be the log of another engine.
+fn place_of(options: &EngineOptions) -> Vec<u8> {
+    let Some(dir) = &options.log_dir else { return Vec::new() };
+    // Of a path that cannot be made absolute, it is the path.
+    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+    dir.into_os_string().into_encoded_bytes()
+}
+
+/// What the mark tells, if there is one.
+fn marked_place(root: &dyn Disk) -> Result<Option<Vec<u8>>> {
+    let wrap = |e| Error::io("read the mark", e).in_file(MARK_NAME);
+    let file = match root.open(MARK_NAME, OpenMode::Read) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(wrap(e)),
+    };
+    let mut place = vec![0; PLACE_BYTES_MAX];
+    let len = file.read_at(0, &mut place).map_err(wrap)?;
+    place.truncate(len);
+    Ok(Some(place))
+}
+
 /// Before anything else is made.
-fn mark(root: &dyn Disk) -> std::io::Result<()> {
+fn mark(root: &dyn Disk, place: &[u8]) -> std::io::Result<()> {
     match root.open(MARK_NAME, OpenMode::CreateNew { direct: false }) {
-        Ok(file) => file.sync()?,
+        Ok(file) => {
+            file.write_all_at(0, place)?;
+            file.sync()?;
+        }
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(e) => return Err(e),
     }
     root.sync_dir()
 }
 
-fn check_vacant(home: &dyn Home) -> Result<()> {
-    let entries = home.root().list().map_err(|e| Error::io("list a directory", e))?;
+fn check_vacant(home: &dyn Home, place: &[u8]) -> Result<()> {
+    let root = home.root();
+    let entries = root.list().map_err(|e| Error::io("list a directory", e))?;
     let has = |name: &str| entries.iter().any(|entry| entry.name == name);
-    let is_marked = has(MARK_NAME) && !has(ENGINE_MANIFEST_NAME);
+    let marked = if has(ENGINE_MANIFEST_NAME) { None } else { marked_place(root.as_ref())? };
+    let is_marked = marked.is_some();
     let rooms = [Room::Log, Room::Snapshots].map(|room| room.name(NUMBER));
     let is_left = |name: &str| {
         name == LOCK_NAME
@@ -108,7 +145,9 @@ fn check_vacant(home: &dyn Home) -> Result<()> {
     let strange = entries.iter().any(|entry| !is_left(&entry.name));
     let generations = home.generations()?;
     let more = generations.iter().any(|number| !is_marked || *number != NUMBER);
-    if strange || more {
+    let log_is_others =
+        marked.is_some_and(|marked| marked != place) && home.room_if_there(Room::Log, NUMBER)?.is_some();
+    if strange || more || log_is_others {
         let why = "the directory in which the engine is to be made is not empty".to_owned();
         return Err(Error::new(ErrorKind::Invalid, "restore_not_empty", why));
     }
@@ -132,6 +171,17 @@ mod tests {
         std::fs::write(dir.path().join("mine"), b"").unwrap();
         assert_eq!(begin().unwrap_err().kind(), ErrorKind::Invalid);
         std::fs::remove_file(dir.path().join("mine")).unwrap();
+        // A mark that tells of no log elsewhere is no leave to remove one there.
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::fs::create_dir(elsewhere.path().join("log-1")).unwrap();
+        let other = EngineOptions::new().log_dir(elsewhere.path());
+        assert_eq!(Foundation::begin(dir.path(), &other).unwrap_err().kind(), ErrorKind::Invalid);
+        std::fs::remove_dir(elsewhere.path().join("log-1")).unwrap();
+        Foundation::begin(dir.path(), &other).unwrap();
+        std::fs::write(dir.path().join(MARK_NAME), place_of(&other)).unwrap();
+        std::fs::create_dir(elsewhere.path().join("log-1")).unwrap();
+        Foundation::begin(dir.path(), &other).unwrap();
+        std::fs::write(dir.path().join(MARK_NAME), b"").unwrap();
         begin().unwrap().finish(DataTree::new(), Epoch::new(7)).unwrap();
         assert!(!dir.path().join(MARK_NAME).exists());
         let (engine, report) = options.open(dir.path()).unwrap();

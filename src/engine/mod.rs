@@ -67,10 +67,11 @@ pub(crate) use manifest_file::ManifestFile;
 pub use options::EngineOptions;
 pub use order::Caller;
 pub use pipeline::{Applied, Commit};
+pub(crate) use progress::Told;
 pub use progress::{Activity, Progress};
 pub use report::OpenReport;
 pub use restore::{RestoreOptions, RestoreReport, RestoreTarget, restore, restore_in_place};
-pub(crate) use restore::{Source, replay};
+pub(crate) use restore::{Source, replay, replay_telling};
 pub use session_tracker::SessionTracker;
 #[cfg(any(test, feature = "sim"))]
 pub use simulation::simulate_engine;

@@ -167,6 +167,12 @@ impl EngineOptions {
         self
     }
 
+    /// Has this one told, unless somebody is.
+    pub(crate) fn telling_too(mut self, told: &Told) -> EngineOptions {
+        self.progress = self.progress.or(told);
+        self
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         let kept = 1..=limits::SNAPSHOTS_KEPT_MAX;
         let pace = |bytes: Option<u64>| bytes.is_none_or(|bytes| bytes >= 1 << 20);

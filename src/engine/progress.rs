@@ -36,14 +36,19 @@ type Tell = dyn Fn(&Progress) + Send + Sync;
 
 /// Whom to tell, if anyone.
 #[derive(Clone, Default)]
-pub(super) struct Told(Option<Arc<Tell>>);
+pub(crate) struct Told(Option<Arc<Tell>>);
 
 impl Told {
-    pub(super) fn new(tell: impl Fn(&Progress) + Send + Sync + 'static) -> Told {
+    pub(crate) fn new(tell: impl Fn(&Progress) + Send + Sync + 'static) -> Told {
         Told(Some(Arc::new(tell)))
     }
 
-    pub(super) fn tell(&self, progress: &Progress) {
+    /// This one, or if it is nobody, the other.
+    pub(super) fn or(self, other: &Told) -> Told {
+        Told(self.0.or_else(|| other.0.clone()))
+    }
+
+    pub(crate) fn tell(&self, progress: &Progress) {
         if let Some(tell) = &self.0 {
             tell(progress);
         }

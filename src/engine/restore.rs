@@ -285,9 +285,9 @@ impl Source {
 
     /// The tree at the newest snapshot at or before the target, the last zxid that may be in the state, and the
     /// log that leads there.
-    pub(crate) fn begin(&self, target: RestoreTarget) -> Result<(DataTree, Zxid, &LogView)> {
+    pub(crate) fn begin(&self, target: RestoreTarget, told: &Told) -> Result<(DataTree, Zxid, &LogView)> {
         let target = self.resolve(target)?;
-        Ok((self.base(target, &Told::default())?.0, target, &self.view))
+        Ok((self.base(target, told)?.0, target, &self.view))
     }
 
     /// The state that is wanted, and how it came about.
@@ -374,7 +374,13 @@ pub(crate) fn replay(view: &LogView, tree: &mut DataTree, target: Zxid) -> Resul
     replay_telling(view, tree, target, &Told::default())
 }
 
-fn replay_telling(view: &LogView, tree: &mut DataTree, target: Zxid, told: &Told) -> Result<Replayed> {
+/// The same, and tells how far it has come.
+pub(crate) fn replay_telling(
+    view: &LogView,
+    tree: &mut DataTree,
+    target: Zxid,
+    told: &Told,
+) -> Result<Replayed> {
     let (mut reader, mut replay) = (view.records(tree.last_zxid())?, Replay::new(tree, told));
     while let Some(record) = reader.next_record()?.filter(|record| record.zxid <= target) {
         replay.record(&record);

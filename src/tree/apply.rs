@@ -80,7 +80,7 @@ impl DataTree {
     }
 
     /// The same, with what was found on the way to its node, if it has one.
-    pub(super) fn apply_hinted(
+    pub(crate) fn apply_hinted(
         &mut self,
         txn: &Txn<'_>,
         hint: Option<Hint<'_>>,

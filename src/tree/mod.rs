@@ -49,4 +49,5 @@ pub use store::Data;
 pub use stored_stat::StoredStat;
 pub use subtree::SubtreeTotals;
 pub use walk::{Walk, WalkedNode};
+pub(crate) use warm::AHEAD;
 pub use watch::{SetWatches, WatchEvent, WatchEventKind, WatchKind, WatchLimits, WatchTable};

@@ -8,7 +8,7 @@ use super::store::Node;
 use crate::format::{Txn, TxnBody};
 
 /// So many look-ups are under way together. More lines than that a processor does not wait for at once.
-pub(super) const AHEAD: usize = 32;
+pub(crate) const AHEAD: usize = 32;
 
 /// What a node is looked up for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +21,7 @@ pub(super) enum Use {
 
 /// What was found on the way to a node, for who comes to change it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hint<'p> {
+pub(crate) struct Hint<'p> {
     spot: Spot<'p>,
     /// The node is there, as far as that is known.
     has_record: bool,
@@ -46,7 +46,7 @@ impl DataTree {
 
     /// Has the memory fetched that these txns will need, at most [`AHEAD`] of them. What they change for each other
     /// makes no difference but in time.
-    pub(super) fn warm_for<'t>(&self, txns: &[Txn<'t>]) -> Vec<Option<Hint<'t>>> {
+    pub(crate) fn warm_for<'t>(&self, txns: &[Txn<'t>]) -> Vec<Option<Hint<'t>>> {
         self.warm(txns.iter().map(|txn| path_of(&txn.body)))
     }
 

@@ -60,6 +60,11 @@ impl<B: Bytes> InOrder<B> {
     pub(super) fn new(bytes: B) -> InOrder<B> {
         InOrder { bytes, offset: 0 }
     }
+
+    /// How many were read.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
 }
 
 impl<B: Bytes> io::Read for InOrder<B> {

@@ -54,6 +54,15 @@ impl<R: Read> Plain<R> {
             Compression::Snappy => Plain::Snappy(Box::new(Blocks::new(buffered(inner)))),
         }
     }
+
+    /// What is read.
+    pub(super) fn inner(&self) -> &R {
+        match self {
+            Plain::None(inner) => inner,
+            Plain::Gz(inner) => inner.get_ref().get_ref(),
+            Plain::Snappy(inner) => inner.inner.get_ref(),
+        }
+    }
 }
 
 impl<R: Read> Read for Plain<R> {

@@ -6,8 +6,8 @@ use super::compression::Compression;
 use super::log_file::LogFile;
 use super::report::{Finding, FindingKind};
 use super::snapshot_file::SnapshotFile;
-use crate::base::{Epoch, Error, Result, Zxid};
-use crate::io::{Disk, EntryKind, OpenMode, names_in, open_dir_to_read};
+use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
+use crate::io::{Disk, EntryKind, File, OpenMode, names_in, open_dir_to_read};
 
 /// Where servers keep their files, below the directory that they are told.
 pub(super) const VERSION_DIR: &str = "version-2";
@@ -24,6 +24,8 @@ pub struct NamedFile {
     pub zxid: Zxid,
     /// Its name.
     pub name: String,
+    /// Its length in bytes.
+    pub len_bytes: u64,
 }
 
 /// The data of a ZooKeeper server, read only. Snapshots and logs may stand in two places.
@@ -35,6 +37,8 @@ pub struct ZkDirectory {
     logs: Vec<NamedFile>,
     /// currentEpoch and acceptedEpoch.
     epochs: [Option<Epoch>; 2],
+    /// The first of the files that tells no epoch, though it is there.
+    bad_epoch: Option<String>,
     findings: Vec<Finding>,
 }
 
@@ -42,7 +46,8 @@ impl ZkDirectory {
     /// Lists the files. `data` is a server's `dataDir` or the `version-2` in it; `log` its `dataLogDir`, if it has one.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io).
+    /// - [`ErrorKind::Invalid`]: a log or a snapshot by its name is no regular file.
+    /// - [`ErrorKind::Io`].
     pub fn open(data: &Path, log: Option<&Path>) -> Result<ZkDirectory> {
         let data_dir = versioned(data)?;
         let log_dir = log.map_or_else(|| Ok(data_dir.clone()), versioned)?;
@@ -52,6 +57,7 @@ impl ZkDirectory {
             snapshots: Vec::new(),
             logs: Vec::new(),
             epochs: [None; 2],
+            bad_epoch: None,
             findings: Vec::new(),
             snapshot_disk,
             log_disk,
@@ -74,11 +80,18 @@ impl ZkDirectory {
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         for entry in entries {
             let name = entry.name;
-            let is_file = entry.kind == EntryKind::File;
-            if let Some(zxid) = log_zxid(&name).filter(|_| is_file && for_logs) {
-                self.logs.push(NamedFile { zxid, name });
-            } else if let Some((zxid, _)) = snapshot_zxid(&name).filter(|_| is_file && for_snapshots) {
-                self.snapshots.push(NamedFile { zxid, name });
+            let (is_file, len_bytes) = (entry.kind == EntryKind::File, entry.len);
+            let log = log_zxid(&name).filter(|_| for_logs);
+            let snapshot = snapshot_zxid(&name).filter(|_| for_snapshots).map(|(zxid, _)| zxid);
+            if !is_file && log.or(snapshot).is_some() {
+                // A server follows a link. To leave it out would be to lose what it leads to.
+                let why = "it is no regular file, and links are not followed".to_owned();
+                return Err(Error::new(ErrorKind::Invalid, "zk_irregular", why).in_file(&name));
+            }
+            if let Some(zxid) = log {
+                self.logs.push(NamedFile { zxid, name, len_bytes });
+            } else if let Some(zxid) = snapshot {
+                self.snapshots.push(NamedFile { zxid, name, len_bytes });
             } else if name.starts_with("log.") || name.starts_with("snapshot.") {
                 // A server takes `log.5.bak` for a log, and one with a zxid in capitals.
                 let what =
@@ -99,11 +112,15 @@ impl ZkDirectory {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(wrap(e)),
         };
-        let mut bytes = [0; EPOCH_BYTES_MAX];
+        let mut bytes = [0; EPOCH_BYTES_MAX + 1];
         let len = file.read_at(0, &mut bytes).map_err(wrap)?;
-        let text = std::str::from_utf8(&bytes[..len]).unwrap_or("").lines().next().unwrap_or("").trim();
-        let epoch = text.parse::<u32>().ok().map(|epoch| Epoch::new(epoch.into()));
+        let text = bytes.get(..len).filter(|_| len <= EPOCH_BYTES_MAX).map_or(Ok(""), std::str::from_utf8);
+        let text = text.unwrap_or("").lines().next().unwrap_or("").trim();
+        // An epoch of ZooKeeper's has 31 bits: the zxid has a sign.
+        let epoch = text.parse::<i32>().ok().and_then(|epoch| u32::try_from(epoch).ok());
+        let epoch = epoch.map(|epoch| Epoch::new(epoch.into()));
         if epoch.is_none() {
+            self.bad_epoch.get_or_insert_with(|| name.to_owned());
             self.findings.push(Finding::new(FindingKind::Epoch, "it tells no epoch").in_file(name));
         }
         Ok(epoch)
@@ -127,6 +144,11 @@ impl ZkDirectory {
     /// The newest epoch whose leader it was promised to.
     pub fn accepted_epoch(&self) -> Option<Epoch> {
         self.epochs[1]
+    }
+
+    /// The name of an epoch's file that tells none.
+    pub(super) fn bad_epoch(&self) -> Option<&str> {
+        self.bad_epoch.as_deref()
     }
 
     /// What is odd about the files by their names.
@@ -154,6 +176,45 @@ impl ZkDirectory {
         let compression = snapshot_zxid(name).map_or(Compression::None, |(_, compression)| compression);
         SnapshotFile::new(OnDisk(file), name, compression, limit)
     }
+}
+
+impl LogFile<OnDisk> {
+    /// Opens the log at `path`, wherever that is. `limit` as in [`new`](LogFile::new).
+    ///
+    /// # Errors
+    /// As [`new`](LogFile::new).
+    pub fn open(path: &Path, limit: u32) -> Result<LogFile<OnDisk>> {
+        let (file, name) = open_file(path)?;
+        LogFile::new(OnDisk(file), &name, limit)
+    }
+}
+
+impl SnapshotFile<OnDisk> {
+    /// Opens the snapshot at `path`, wherever that is; its name tells how it is compressed. `limit` as in
+    /// [`new`](SnapshotFile::new).
+    ///
+    /// # Errors
+    /// As [`new`](SnapshotFile::new).
+    pub fn open(path: &Path, limit: u32) -> Result<SnapshotFile<OnDisk>> {
+        let (file, name) = open_file(path)?;
+        let compression = if name.ends_with(".gz") {
+            Compression::Gz
+        } else if name.ends_with(".snappy") {
+            Compression::Snappy
+        } else {
+            Compression::None
+        };
+        SnapshotFile::new(OnDisk(file), &name, compression, limit)
+    }
+}
+
+/// The file at a path, and its name.
+fn open_file(path: &Path) -> Result<(Arc<dyn File>, String)> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    let disk = open(above.unwrap_or(Path::new(".")))?;
+    let file = disk.open(name, OpenMode::Read);
+    Ok((file.map_err(|e| Error::io("open a file", e).in_file(name))?, name.to_owned()))
 }
 
 fn open(path: &Path) -> Result<Arc<dyn Disk>> {

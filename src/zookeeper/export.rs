@@ -8,7 +8,7 @@ use super::target_dir::{FileWriter, TargetDir};
 use super::write_snapshot::{raw, write_snapshot};
 use super::write_txn::put_txn;
 use crate::base::{Error, ErrorKind, Result, Zxid};
-use crate::engine::{RestoreTarget, Source};
+use crate::engine::{Activity, Progress, RestoreTarget, Source, Told, replay_telling};
 use crate::format::Txn;
 use crate::tree::DataTree;
 
@@ -25,6 +25,7 @@ pub struct ExportOptions {
     log_tail: bool,
     compression: Compression,
     source_log_dir: Option<PathBuf>,
+    progress: Told,
 }
 
 impl ExportOptions {
@@ -36,6 +37,7 @@ impl ExportOptions {
             log_tail: false,
             compression: Compression::None,
             source_log_dir: None,
+            progress: Told::default(),
         }
     }
 
@@ -65,6 +67,14 @@ impl ExportOptions {
     #[must_use]
     pub fn source_log_dir(mut self, dir: impl Into<PathBuf>) -> ExportOptions {
         self.source_log_dir = Some(dir.into());
+        self
+    }
+
+    /// Has `tell` told how far the loading of the engine's snapshot, the replay of its log and the writing have come, some
+    /// times for each MiB, so it must be quick.
+    #[must_use]
+    pub fn on_progress(mut self, tell: impl Fn(&Progress) + Send + Sync + 'static) -> ExportOptions {
+        self.progress = Told::new(tell);
         self
     }
 }
@@ -107,9 +117,9 @@ pub fn export(
         return Err(Error::invalid(format!("ZooKeeper {} reads no compressed snapshots", what.format)));
     }
     let engine = Source::in_dir(source.as_ref(), what.source_log_dir.as_deref())?;
-    let (mut tree, target, log) = engine.begin(what.target)?;
+    let (mut tree, target, log) = engine.begin(what.target, &what.progress)?;
     if !what.log_tail {
-        crate::engine::replay(log, &mut tree, target)?;
+        replay_telling(log, &mut tree, target, &what.progress)?;
     }
     let dir = TargetDir::begin(dest.as_ref())?;
     let mut report = put_snapshot(&dir, &tree, what)?;
@@ -136,21 +146,25 @@ fn put_snapshot(dir: &TargetDir, tree: &DataTree, what: &ExportOptions) -> Resul
     let name = format!("snapshot.{:x}{}", raw(zxid)?, what.compression.suffix());
     let out = dir.create(&name)?;
     let wrap = |e| Error::io("write a snapshot", e).in_file(&name);
+    let mut tell = |done| {
+        let (activity, total) = (Activity::WriteSnapshot, Some(tree.len()));
+        what.progress.tell(&Progress { activity, done_bytes: 0, total_bytes: None, done, total });
+    };
     let out = match what.compression {
         Compression::None => {
             let mut out = out;
-            write_snapshot(tree, what.format, &mut out)?;
+            write_snapshot(tree, what.format, &mut out, &mut tell)?;
             out
         }
         Compression::Gz => {
             let mut packed = flate2::write::GzEncoder::new(out, flate2::Compression::default());
-            write_snapshot(tree, what.format, &mut packed)?;
+            write_snapshot(tree, what.format, &mut packed, &mut tell)?;
             packed.finish().map_err(wrap)?
         }
         Compression::Snappy => {
             let mut packed = SnappyWriter { out, block: Vec::with_capacity(SNAPPY_BLOCK_BYTES) };
             packed.out.write_all(SNAPPY_HEADER).map_err(wrap)?;
-            write_snapshot(tree, what.format, &mut packed)?;
+            write_snapshot(tree, what.format, &mut packed, &mut tell)?;
             packed.put_block().map_err(wrap)?;
             packed.out
         }

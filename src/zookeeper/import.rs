@@ -4,7 +4,7 @@ use super::directory::ZkDirectory;
 use super::recover::Recovery;
 use super::report::ImportReport;
 use crate::base::Result;
-use crate::engine::{EngineOptions, Foundation, RestoreTarget};
+use crate::engine::{EngineOptions, Foundation, Progress, RestoreTarget, Told};
 use crate::tree::DataTree;
 
 /// The longest payload, string or buffer that is read if nothing else is said, in bytes. More than a server reads by
@@ -20,6 +20,8 @@ pub struct ImportOptions {
     pub(super) salvage: bool,
     pub(super) length_limit: u32,
     pub(super) extended_types: bool,
+    pub(super) snapshot_alone: bool,
+    pub(super) progress: Told,
 }
 
 impl Default for ImportOptions {
@@ -31,6 +33,8 @@ impl Default for ImportOptions {
             salvage: false,
             length_limit: LENGTH_LIMIT_DEFAULT,
             extended_types: true,
+            snapshot_alone: false,
+            progress: Told::default(),
         }
     }
 }
@@ -85,6 +89,22 @@ impl ImportOptions {
         self.extended_types = enabled;
         self
     }
+
+    /// Whether a directory without any log is taken as it is (default: it is refused, since the logs of a server with a
+    /// `dataLogDir` are elsewhere).
+    #[must_use]
+    pub fn snapshot_alone(mut self, alone: bool) -> ImportOptions {
+        self.snapshot_alone = alone;
+        self
+    }
+
+    /// Has `tell` told how far the reading of the snapshot and of the logs has come, and [`import`] that it writes, unless
+    /// the new engine's options have somebody told: some times for each MiB, by the caller's thread, so it must be quick.
+    #[must_use]
+    pub fn on_progress(mut self, tell: impl Fn(&Progress) + Send + Sync + 'static) -> ImportOptions {
+        self.progress = Told::new(tell);
+        self
+    }
 }
 
 /// Reads the state of the ZooKeeper server whose `dataDir` is `source`. Nothing is written; the server may be running,
@@ -93,6 +113,7 @@ impl ImportOptions {
 /// # Errors
 /// - [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt): the data are damaged; with salvage, only if there is no state at all.
 /// - [`ErrorKind::NotInLog`](crate::ErrorKind::NotInLog): the target is not reached.
+/// - [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): there is no log, or a file is a link.
 /// - [`ErrorKind::Io`](crate::ErrorKind::Io).
 pub fn read_state(source: impl AsRef<Path>, what: &ImportOptions) -> Result<(DataTree, ImportReport)> {
     let directory = ZkDirectory::open(source.as_ref(), what.data_log_dir.as_deref())?;
@@ -127,6 +148,7 @@ pub fn import(
     options: &EngineOptions,
     what: &ImportOptions,
 ) -> Result<ImportReport> {
+    let options = &options.clone().telling_too(&what.progress);
     // Before the long part.
     let foundation = Foundation::begin(dest.as_ref(), options)?;
     let (mut tree, mut report) = read_state(source, what)?;

@@ -85,9 +85,9 @@ impl<'a> Input<'a> {
     }
 
     /// A string that names a node: not null, and text.
-    pub(super) fn path(&mut self) -> Result<String, Flaw> {
+    pub(super) fn path(&mut self) -> Result<Cow<'a, str>, Flaw> {
         let bytes = self.buffer()?.ok_or(Flaw::Field("path"))?;
-        text(bytes).map(Cow::into_owned).ok_or(Flaw::Field("path"))
+        text(bytes).ok_or(Flaw::Field("path"))
     }
 
     /// A count of elements; `None` for a null vector.

@@ -3,8 +3,9 @@ use std::fmt;
 use adler2::Adler32;
 
 use super::bytes::{Bytes, Window};
+use super::jute::Flaw;
 use super::jute::too_long;
-use super::read_txn::ReadTxn;
+use super::read_txn::{ReadTxn, zxid_of};
 use super::search::find_entry;
 use crate::base::{Error, Result, Zxid};
 
@@ -41,7 +42,7 @@ impl fmt::Display for LogEnd {
 }
 
 /// An entry of a log.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LogEntry {
     /// Where it begins in the file.
@@ -100,11 +101,37 @@ impl<B: Bytes> LogFile<B> {
         if self.end.is_some() {
             return Ok(None);
         }
-        let offset = self.offset;
-        self.read_entry().map_err(|e| e.in_file(&self.name).at_offset(offset))
+        let limit = self.limit;
+        let Some((offset, payload)) = self.next_payload()? else { return Ok(None) };
+        match ReadTxn::decode(payload, limit) {
+            Ok(txn) => Ok(Some(LogEntry { offset, txn })),
+            Err(flaw) => {
+                let error = flawed(flaw, payload);
+                // It is not read on.
+                self.offset = offset;
+                Err(error.in_file(&self.name).at_offset(offset))
+            }
+        }
     }
 
-    fn read_entry(&mut self) -> Result<Option<LogEntry>> {
+    /// The payload of the next entry, which is whole, and where the entry begins.
+    pub(super) fn next_payload(&mut self) -> Result<Option<(u64, &[u8])>> {
+        let offset = self.offset;
+        match self.read_entry() {
+            Ok(None) => Ok(None),
+            Ok(Some(len)) => {
+                let entry = self.window.get(offset + ENTRY_HEAD_BYTES, len as usize + 1)?;
+                Ok(Some((offset, &entry[..len as usize])))
+            }
+            Err(e) => Err(e.in_file(&self.name).at_offset(offset)),
+        }
+    }
+
+    /// The length of the next entry's payload.
+    fn read_entry(&mut self) -> Result<Option<u32>> {
+        if self.end.is_some() {
+            return Ok(None);
+        }
         let offset = self.offset;
         let head = self.window.get(offset, 12)?;
         let Some((checksum, length)) = split_head(head) else {
@@ -139,18 +166,9 @@ impl<B: Bytes> LogFile<B> {
             self.bad("its checksum does not hold")?;
             return Ok(None);
         }
-        let txn = ReadTxn::decode(payload, self.limit).map_err(|flaw| {
-            let error = flaw.of_txn();
-            match payload.get(12..20).and_then(|bytes| bytes.try_into().ok()) {
-                Some(zxid) => {
-                    error.with_zxids(Zxid::new(u64::from_be_bytes(zxid)), Zxid::new(u64::from_be_bytes(zxid)))
-                }
-                None => error,
-            }
-        })?;
+        self.last = zxid_of(payload);
         self.offset = offset + ENTRY_HEAD_BYTES + u64::from(len) + 1;
-        self.last = Some(txn.zxid);
-        Ok(Some(LogEntry { offset, txn }))
+        Ok(Some(len))
     }
 
     fn checksum_of(&mut self, mut offset: u64, mut left: u64) -> Result<u64> {
@@ -195,6 +213,15 @@ impl<B: Bytes> LogFile<B> {
     /// The file's length in bytes.
     pub fn len_bytes(&self) -> u64 {
         self.window.file_len()
+    }
+}
+
+/// The error of an entry whose payload is whole and no txn.
+pub(super) fn flawed(flaw: Flaw, payload: &[u8]) -> Error {
+    let error = flaw.of_txn();
+    match zxid_of(payload) {
+        Some(zxid) => error.with_zxids(zxid, zxid),
+        None => error,
     }
 }
 

@@ -3,6 +3,8 @@
 //! [`import`] makes an engine of a server's data, [`read_state`] a tree. [`LogFile`] and [`SnapshotFile`] read single files.
 //! What is read and what is refused, and where that is not what a server does, is in `docs/ZOOKEEPER.md`.
 
+mod ahead;
+mod base;
 mod bytes;
 mod compression;
 mod directory;
@@ -13,10 +15,13 @@ mod jute;
 mod log_file;
 mod read_txn;
 mod recover;
+mod replay;
 mod report;
 mod search;
 mod snapshot_file;
+mod summed;
 mod target_dir;
+mod unexplained;
 mod write_snapshot;
 mod write_txn;
 

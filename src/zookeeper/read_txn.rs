@@ -1,5 +1,7 @@
 //! Txns as they stand in ZooKeeper's log, made into ours.
 
+use std::borrow::Cow;
+
 use super::jute::{Flaw, Input, text_lossy};
 use crate::base::limits::TTL_MS_MAX;
 use crate::base::{Code, Zxid};
@@ -11,49 +13,57 @@ pub(super) const DIGEST_VERSION: i32 = 2;
 const DIGEST_BYTES: usize = 12;
 
 /// A txn that was read, owned.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadTxn {
+    /// The payload of its entry, which was decoded once.
+    payload: Vec<u8>,
+    zxid: Zxid,
+}
+
+/// A txn as its payload has it. Whoever applies txns by the million has nothing of them copied.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Decoded<'a> {
     pub(super) zxid: Zxid,
     pub(super) time_ms: i64,
     session_id: i64,
     cxid: i32,
     digest: Option<u64>,
-    body: Body,
+    body: Body<'a>,
 }
 
 /// What it does; see [`TxnBody`].
 #[derive(Clone, PartialEq, Debug)]
-enum Body {
+enum Body<'a> {
     Create {
-        path: String,
-        data: Option<Vec<u8>>,
+        path: Cow<'a, str>,
+        data: Option<&'a [u8]>,
         acl: AclBuf,
         kind: CreateKind,
         parent_cversion: Option<i32>,
     },
     Delete {
-        path: String,
+        path: Cow<'a, str>,
     },
     DeleteContainer {
-        path: String,
+        path: Cow<'a, str>,
     },
     SetData {
-        path: String,
-        data: Option<Vec<u8>>,
+        path: Cow<'a, str>,
+        data: Option<&'a [u8]>,
         version: i32,
     },
     Reconfig {
-        path: String,
-        data: Option<Vec<u8>>,
+        path: Cow<'a, str>,
+        data: Option<&'a [u8]>,
         version: i32,
     },
     SetAcl {
-        path: String,
+        path: Cow<'a, str>,
         acl: AclBuf,
         version: i32,
     },
     Check {
-        path: String,
+        path: Cow<'a, str>,
         version: i32,
     },
     CreateSession {
@@ -65,7 +75,7 @@ enum Body {
     Error {
         code: i32,
     },
-    Multi(Vec<Body>),
+    Multi(Vec<Body<'a>>),
 }
 
 impl ReadTxn {
@@ -76,20 +86,38 @@ impl ReadTxn {
 
     /// Shows it as a txn of ours.
     pub fn with<T>(&self, show: impl FnOnce(&Txn<'_>) -> T) -> T {
-        let ops: Vec<TxnBody<'_>> = match &self.body {
-            Body::Multi(ops) => ops.iter().map(Body::shown).collect(),
-            _ => Vec::new(),
-        };
-        let body = match &self.body {
-            Body::Multi(_) => TxnBody::Multi(Ops::from_slice(&ops)),
-            body => body.shown(),
-        };
-        let ReadTxn { zxid, time_ms, session_id, cxid, digest, .. } = *self;
-        show(&Txn { zxid, time_ms, session_id, cxid, digest, body })
+        let txn = Decoded::read(&self.payload, u32::MAX).expect("it was decoded once");
+        show(&txn.shown(&txn.ops()))
     }
 
     /// Reads the payload of an entry.
     pub(super) fn decode(payload: &[u8], limit: u32) -> Result<ReadTxn, Flaw> {
+        let zxid = Decoded::read(payload, limit)?.zxid;
+        Ok(ReadTxn { payload: payload.to_vec(), zxid })
+    }
+}
+
+impl<'p> Decoded<'p> {
+    /// The operations of a multi, for [`shown`](Self::shown).
+    pub(super) fn ops(&self) -> Vec<TxnBody<'_>> {
+        match &self.body {
+            Body::Multi(ops) => ops.iter().map(Body::shown).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// It as a txn of ours; `ops` are its own.
+    pub(super) fn shown<'a>(&'a self, ops: &'a [TxnBody<'a>]) -> Txn<'a> {
+        let body = match &self.body {
+            Body::Multi(_) => TxnBody::Multi(Ops::from_slice(ops)),
+            body => body.shown(),
+        };
+        let Decoded { zxid, time_ms, session_id, cxid, digest, .. } = *self;
+        Txn { zxid, time_ms, session_id, cxid, digest, body }
+    }
+
+    /// Reads the payload of an entry.
+    pub(super) fn read(payload: &'p [u8], limit: u32) -> Result<Decoded<'p>, Flaw> {
         let mut input = Input::new(payload, limit);
         let session_id = input.i64()?;
         let cxid = input.i32()?;
@@ -103,16 +131,22 @@ impl ReadTxn {
             Ok(DIGEST_VERSION) => input.i64().ok().map(i64::cast_unsigned),
             _ => None,
         };
-        Ok(ReadTxn { zxid: Zxid::new(zxid), time_ms, session_id, cxid, digest, body })
+        Ok(Decoded { zxid: Zxid::new(zxid), time_ms, session_id, cxid, digest, body })
     }
 }
 
-impl Body {
+/// The zxid that stands in a payload, whatever else does.
+pub(super) fn zxid_of(payload: &[u8]) -> Option<Zxid> {
+    let bytes = payload.get(12..20)?.first_chunk()?;
+    Some(Zxid::new(u64::from_be_bytes(*bytes)))
+}
+
+impl Body<'_> {
     fn shown(&self) -> TxnBody<'_> {
         match self {
             Body::Create { path, data, acl, kind, parent_cversion } => TxnBody::Create(Create {
                 path,
-                data: data.as_deref(),
+                data: *data,
                 acl: acl.as_list(),
                 kind: *kind,
                 parent_cversion: *parent_cversion,
@@ -120,10 +154,10 @@ impl Body {
             Body::Delete { path } => TxnBody::Delete { path },
             Body::DeleteContainer { path } => TxnBody::DeleteContainer { path },
             Body::SetData { path, data, version } => {
-                TxnBody::SetData { path, data: data.as_deref(), version: *version }
+                TxnBody::SetData { path, data: *data, version: *version }
             }
             Body::Reconfig { path, data, version } => {
-                TxnBody::Reconfig { path, data: data.as_deref(), version: *version }
+                TxnBody::Reconfig { path, data: *data, version: *version }
             }
             Body::SetAcl { path, acl, version } => {
                 TxnBody::SetAcl { path, acl: acl.as_list(), version: *version }
@@ -139,7 +173,7 @@ impl Body {
     }
 }
 
-fn body(input: &mut Input<'_>, kind: i32, in_multi: bool) -> Result<Body, Flaw> {
+fn body<'a>(input: &mut Input<'a>, kind: i32, in_multi: bool) -> Result<Body<'a>, Flaw> {
     match (kind, in_multi) {
         (-10, false) => Ok(Body::CreateSession { timeout_ms: input.i32()? }),
         (-1, _) => Ok(Body::Error { code: input.i32()? }),
@@ -147,11 +181,11 @@ fn body(input: &mut Input<'_>, kind: i32, in_multi: bool) -> Result<Body, Flaw> 
         (2, _) => Ok(Body::Delete { path: input.path()? }),
         (20, _) => Ok(Body::DeleteContainer { path: input.path()? }),
         (5, _) => {
-            let (path, data) = (input.path()?, data(input)?);
+            let (path, data) = (input.path()?, input.buffer()?);
             Ok(Body::SetData { path, data, version: input.i32()? })
         }
         (16, false) => {
-            let (path, data) = (input.path()?, data(input)?);
+            let (path, data) = (input.path()?, input.buffer()?);
             Ok(Body::Reconfig { path, data, version: input.i32()? })
         }
         (7, false) => {
@@ -165,8 +199,8 @@ fn body(input: &mut Input<'_>, kind: i32, in_multi: bool) -> Result<Body, Flaw> 
     }
 }
 
-fn create(input: &mut Input<'_>, kind: i32) -> Result<Body, Flaw> {
-    let (path, data, acl) = (input.path()?, data(input)?, acl(input)?);
+fn create<'a>(input: &mut Input<'a>, kind: i32) -> Result<Body<'a>, Flaw> {
+    let (path, data, acl) = (input.path()?, input.buffer()?, acl(input)?);
     let mut ephemeral = false;
     if matches!(kind, 1 | 15) {
         ephemeral = input.bool()?;
@@ -190,7 +224,7 @@ fn create(input: &mut Input<'_>, kind: i32) -> Result<Body, Flaw> {
 }
 
 /// Since 3.6 with a list of paths, unless that is switched off; then a digest may stand in its place.
-fn close_session(input: &mut Input<'_>) -> Result<Body, Flaw> {
+fn close_session<'a>(input: &mut Input<'a>) -> Result<Body<'a>, Flaw> {
     let rest = input.rest();
     let digest_alone = rest.len() == DIGEST_BYTES && rest.starts_with(&DIGEST_VERSION.to_be_bytes());
     if rest.is_empty() || digest_alone {
@@ -198,12 +232,12 @@ fn close_session(input: &mut Input<'_>) -> Result<Body, Flaw> {
     }
     let paths = match input.count()? {
         None => None,
-        Some(count) => Some((0..count).map(|_| input.path()).collect::<Result<_, _>>()?),
+        Some(count) => Some((0..count).map(|_| input.path().map(Cow::into_owned)).collect::<Result<_, _>>()?),
     };
     Ok(Body::CloseSession { paths })
 }
 
-fn multi(input: &mut Input<'_>) -> Result<Body, Flaw> {
+fn multi<'a>(input: &mut Input<'a>) -> Result<Body<'a>, Flaw> {
     let mut ops = Vec::new();
     for _ in 0..input.count()?.unwrap_or(0) {
         let kind = input.i32()?;
@@ -212,10 +246,6 @@ fn multi(input: &mut Input<'_>) -> Result<Body, Flaw> {
         ops.push(body(&mut Input::new(bytes, u32::MAX), kind, true)?);
     }
     Ok(Body::Multi(ops))
-}
-
-fn data(input: &mut Input<'_>) -> Result<Option<Vec<u8>>, Flaw> {
-    Ok(input.buffer()?.map(<[u8]>::to_vec))
 }
 
 /// A list of ACL entries; of a null list, none.
@@ -278,6 +308,11 @@ mod tests {
                 TxnBody::CloseSession { paths: None } => {
                     TxnBody::CloseSession { paths: Some(Paths::from_slice(&[])) }
                 }
+                ref check @ TxnBody::Check { .. } => {
+                    let check = [check.clone()];
+                    back.with(|back| assert_eq!(back.body, TxnBody::Multi(Ops::from_slice(&check))));
+                    continue;
+                }
                 body => body,
             };
             let is_other = match &txn.body {
@@ -307,9 +342,13 @@ mod tests {
 
     #[test]
     fn the_end_of_a_session_is_told_from_a_digest() {
-        let paths = |txn: ReadTxn| match txn.body {
-            Body::CloseSession { paths } => (paths, txn.digest),
-            other => panic!("{other:?}"),
+        let paths = |txn: ReadTxn| {
+            txn.with(|txn| match &txn.body {
+                TxnBody::CloseSession { paths } => {
+                    (paths.map(|paths| paths.iter().map(str::to_owned).collect::<Vec<_>>()), txn.digest)
+                }
+                other => panic!("{other:?}"),
+            })
         };
         assert_eq!(paths(read(-11, &[]).unwrap()), (None, None));
         // Servers fail on these, since they take the digest for a list of paths.
@@ -331,9 +370,11 @@ mod tests {
         put_buffer(&mut rest, None);
         rest.extend((-1_i32).to_be_bytes());
         rest.push(0);
-        let count = |rest: &[u8]| match read(1, rest).unwrap().body {
-            Body::Create { parent_cversion, data: None, .. } => parent_cversion,
-            other => panic!("{other:?}"),
+        let count = |rest: &[u8]| {
+            read(1, rest).unwrap().with(|txn| match &txn.body {
+                TxnBody::Create(Create { parent_cversion, data: None, .. }) => *parent_cversion,
+                other => panic!("{other:?}"),
+            })
         };
         assert_eq!(count(&rest), None);
         rest.extend((-1_i32).to_be_bytes());

@@ -21,6 +21,10 @@ pub enum FindingKind {
     Digest,
     /// A snapshot has effects of txns that no log has.
     SnapshotAhead,
+    /// A snapshot is not of the zxid that its name tells.
+    Renamed,
+    /// Txns that could not be done, though they could be when they were logged.
+    Replay,
     /// An epoch file that is unreadable or does not fit the txns.
     Epoch,
     /// Ephemeral nodes whose owner is no session: a server would delete them when it starts.
@@ -36,6 +40,8 @@ impl FindingKind {
                 | FindingKind::AclMissing
                 | FindingKind::Digest
                 | FindingKind::SnapshotAhead
+                | FindingKind::Renamed
+                | FindingKind::Replay
         )
     }
 
@@ -49,6 +55,8 @@ impl FindingKind {
             FindingKind::AclMissing => "acl-missing",
             FindingKind::Digest => "digest",
             FindingKind::SnapshotAhead => "snapshot-ahead",
+            FindingKind::Renamed => "renamed",
+            FindingKind::Replay => "replay",
             FindingKind::Epoch => "epoch",
             FindingKind::OwnerWithoutSession => "owner-without-session",
         }

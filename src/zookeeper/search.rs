@@ -67,3 +67,48 @@ fn whole_entry<B: Bytes>(window: &mut Window<B>, offset: u64, budget: &mut u64) 
     let zxid = payload.get(12..20).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
     Ok(zxid.filter(|_| holds).map(Zxid::new))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// Zeros, with an entry somewhere.
+    struct Virtual {
+        len: u64,
+        entry_at: u64,
+        entry: Vec<u8>,
+    }
+
+    impl Bytes for Virtual {
+        fn len_bytes(&self) -> io::Result<u64> {
+            Ok(self.len)
+        }
+
+        fn read_bytes_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+            let len = buf.len().min(usize::try_from(self.len.saturating_sub(offset)).unwrap_or(usize::MAX));
+            for (at, byte) in (offset..).zip(&mut buf[..len]) {
+                let inside = at.checked_sub(self.entry_at).and_then(|at| self.entry.get(at as usize));
+                *byte = inside.copied().unwrap_or(0);
+            }
+            Ok(len)
+        }
+    }
+
+    #[test]
+    fn lg_04_an_entry_beyond_4_gib_is_found_at_its_place() {
+        let mut payload = vec![0; 40];
+        payload[19] = 9;
+        let mut entry = u64::from(adler2::adler32_slice(&payload)).to_be_bytes().to_vec();
+        entry.extend(40_u32.to_be_bytes());
+        entry.extend(&payload);
+        entry.push(ENTRY_END);
+        let entry_at = (4 << 30) + 77;
+        let mut window = Window::new(Virtual { len: 5 << 30, entry_at, entry }).unwrap();
+        let from = (4 << 30) - 1_000_000;
+        let found = find_entry(&mut window, from, Some(Zxid::new(8)), 1 << 20).unwrap();
+        assert_eq!(found, Some((entry_at, Zxid::new(9))));
+        assert_eq!(find_entry(&mut window, (5 << 30) - 100_000, None, 1 << 20).unwrap(), None);
+    }
+}

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use super::directory::{VERSION_DIR, log_zxid, snapshot_zxid};
 use crate::base::{Error, ErrorKind, Result};
-use crate::io::{BackendChoice, Disk, File, OpenMode, ensure_dir, open_dir, remove_dir};
+use crate::io::{BackendChoice, Disk, File, Lock, OpenMode, ensure_dir, open_dir, remove_dir};
 
+/// Held while an export is at work, and then removed.
+const LOCK_NAME: &str = "version-2.lock";
 /// Where the files are written before they are all there.
 const PARTIAL_DIR: &str = "version-2.partial";
 
@@ -14,6 +16,15 @@ const PARTIAL_DIR: &str = "version-2.partial";
 pub(super) struct TargetDir {
     parent: Arc<dyn Disk>,
     disk: Arc<dyn Disk>,
+    /// Of two exports at once, one would remove and publish the other's files.
+    _lock: Box<dyn Lock>,
+}
+
+impl Drop for TargetDir {
+    fn drop(&mut self) {
+        // While it is held. One that stays is in nobody's way: a server does not look at it, the next export takes it.
+        let _ = self.parent.remove(LOCK_NAME);
+    }
 }
 
 impl TargetDir {
@@ -21,16 +32,35 @@ impl TargetDir {
     pub(super) fn begin(dest: &Path) -> Result<TargetDir> {
         let wrap = |doing: &'static str| move |e| Error::io(doing, e).in_file(&dest.display().to_string());
         let parent = open_dir(dest, BackendChoice::Threads).map_err(wrap("open a directory"))?;
-        let entries = parent.list().map_err(wrap("list a directory"))?;
-        if entries.iter().any(|entry| entry.name != PARTIAL_DIR) {
-            let why = "the directory to export to is not empty".to_owned();
-            return Err(Error::new(ErrorKind::Invalid, "restore_not_empty", why));
+        let has_other = |name: &str| name != PARTIAL_DIR && name != LOCK_NAME;
+        let list = || parent.list().map_err(wrap("list a directory"));
+        let not_empty = || {
+            let why = format!("the directory to export to, {}, is not empty", dest.display());
+            Error::new(ErrorKind::Invalid, "restore_not_empty", why)
+        };
+        if list()?.iter().any(|entry| has_other(&entry.name)) {
+            return Err(not_empty());
+        }
+        let lock = parent.lock(LOCK_NAME).map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => {
+                let why = format!("another export is at work in {}: {e}", dest.display());
+                Error::new(ErrorKind::Locked, "locked", why)
+            }
+            _ => wrap("lock a directory")(e),
+        })?;
+        // Another one may have ended meanwhile.
+        if list()?.iter().any(|entry| has_other(&entry.name)) {
+            return Err(not_empty());
         }
         let partial = dest.join(PARTIAL_DIR);
         remove_dir(&partial, &is_ours).map_err(wrap("remove what an export has left"))?;
+        // What no export left, or a link: it would get the good name.
+        if list()?.iter().any(|entry| entry.name == PARTIAL_DIR) {
+            return Err(not_empty());
+        }
         ensure_dir(&partial).map_err(wrap("create a directory"))?;
         let disk = open_dir(&partial, BackendChoice::Threads).map_err(wrap("open a directory"))?;
-        Ok(TargetDir { parent, disk })
+        Ok(TargetDir { parent, disk, _lock: lock })
     }
 
     /// Begins a file.

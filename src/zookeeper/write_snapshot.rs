@@ -18,8 +18,14 @@ const HEADER_REST: &[u8; 12] = b"\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff";
 /// So much is gathered before it is written.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// Writes a tree that stands still. The tree's text of quota totals stands where ZooKeeper has it.
-pub(super) fn write_snapshot(tree: &DataTree, format: ZkFormat, out: &mut dyn Write) -> Result<()> {
+/// Writes a tree that stands still. The tree's text of quota totals stands where ZooKeeper has it. `tell` gets the number
+/// of nodes from time to time.
+pub(super) fn write_snapshot(
+    tree: &DataTree,
+    format: ZkFormat,
+    out: &mut dyn Write,
+    tell: &mut dyn FnMut(u64),
+) -> Result<()> {
     let mut sealed = Sealed { out, adler: Adler32::new(), piece: Vec::with_capacity(PIECE_BYTES) };
     sealed.piece.extend_from_slice(MAGIC);
     sealed.piece.extend_from_slice(HEADER_REST);
@@ -32,9 +38,11 @@ pub(super) fn write_snapshot(tree: &DataTree, format: ZkFormat, out: &mut dyn Wr
     }
     let ids = put_acl_table(tree, &mut sealed)?;
     let root = tree.get("/");
-    for node in root.into_iter().chain(tree.descendants("/", None)) {
+    for (count, node) in (1..).zip(root.into_iter().chain(tree.descendants("/", None))) {
         put_node(&mut sealed.piece, &node, &ids, format)?;
-        sealed.pass_on(PIECE_BYTES)?;
+        if sealed.pass_on(PIECE_BYTES)? {
+            tell(count);
+        }
     }
     put_text(&mut sealed.piece, "/");
     sealed.seal()?;
@@ -122,21 +130,22 @@ struct Sealed<'a> {
 }
 
 impl Sealed<'_> {
-    /// Passes on what was gathered, if it is so much.
-    fn pass_on(&mut self, least: usize) -> Result<()> {
-        if self.piece.len() >= least {
-            self.adler.write_slice(&self.piece);
-            self.out.write_all(&self.piece).map_err(failed)?;
-            self.piece.clear();
+    /// Passes on what was gathered, if it is so much; whether it was.
+    fn pass_on(&mut self, least: usize) -> Result<bool> {
+        if self.piece.len() < least {
+            return Ok(false);
         }
-        Ok(())
+        self.adler.write_slice(&self.piece);
+        self.out.write_all(&self.piece).map_err(failed)?;
+        self.piece.clear();
+        Ok(true)
     }
 
     fn seal(&mut self) -> Result<()> {
         self.pass_on(0)?;
         self.piece.extend_from_slice(&u64::from(self.adler.checksum()).to_be_bytes());
         put_text(&mut self.piece, "/");
-        self.pass_on(0)
+        self.pass_on(0).map(drop)
     }
 }
 

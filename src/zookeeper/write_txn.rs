@@ -13,6 +13,11 @@ pub(super) fn put_txn(out: &mut Vec<u8>, txn: &Txn<'_>, digest: Option<u64>, for
             let deletes: Vec<TxnBody<'_>> = paths.iter().map(|path| TxnBody::Delete { path }).collect();
             return put_txn_of(out, txn, &TxnBody::Multi(Ops::from_slice(&deletes)), digest, format);
         }
+        // By itself, no server reads it again.
+        TxnBody::Check { .. } => {
+            let check = [txn.body.clone()];
+            return put_txn_of(out, txn, &TxnBody::Multi(Ops::from_slice(&check)), digest, format);
+        }
         body => body,
     };
     put_txn_of(out, txn, body, digest, format)
@@ -123,8 +128,8 @@ fn put_multi(out: &mut Vec<u8>, ops: Ops<'_>, format: ZkFormat) -> Result<()> {
     let mut count = 0;
     let mut put = |out: &mut Vec<u8>, op: &TxnBody<'_>| {
         let kind = match kind_of(op, format) {
-            // Servers before 3.8.2 do not take it here, and it does the same.
-            15 if !matches!(format, ZkFormat::V3_9) => 1,
+            // Servers before 3.8.2 do not take it here, and it does the same for all.
+            15 => 1,
             7 => return Err(Error::invalid("ZooKeeper sets no ACL in a multi")),
             kind => kind,
         };

@@ -165,6 +165,7 @@ fn fuzz_seeds_write() {
     }
     tree_seeds(&write);
     engine_seeds(&write);
+    zookeeper_seeds(&write);
 }
 
 /// Writes a seed: the target, the seed's name, its pieces.
@@ -235,4 +236,28 @@ fn engine_seeds(write: Write<'_>) {
         let bytes: Vec<u8> = (0..bodies::ENGINE_RUN).map(|_| random.next().to_le_bytes()[3]).collect();
         write(name, &[&bytes]);
     }
+}
+
+/// The first byte: whether it is a snapshot, whether its checksums are made right, how it is compressed.
+fn zookeeper_seeds(write: Write<'_>) {
+    let file = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zookeeper").join(name);
+        std::fs::read(path).expect("a recorded file")
+    };
+    let log = |name: &str| {
+        let mut bytes = file(name);
+        let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        // Some of the zeros that a server writes ahead.
+        bytes.truncate(end + 64);
+        bytes
+    };
+    let write = |name: &str, parts: &[&[u8]]| write("zookeeper_files", name, parts);
+    write("log", &[&[0], &log("fmt-39/version-2/log.1")]);
+    write("log-signed", &[&[2], &log("fmt-39/version-2/log.1")]);
+    write("multi", &[&[2], &log("multi/data/version-2/log.1")]);
+    write("snapshot", &[&[1], &file("fmt-39/version-2/snapshot.20")]);
+    write("snapshot-signed", &[&[3], &file("fmt-39/version-2/snapshot.20")]);
+    write("snapshot-36", &[&[3], &file("fmt-36/version-2/snapshot.20")]);
+    write("gz", &[&[5], &file("fmt-39-gz/version-2/snapshot.20.gz")]);
+    write("snappy", &[&[9], &file("snappy-snapshot/data/version-2/snapshot.0.snappy")]);
 }

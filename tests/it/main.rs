@@ -19,5 +19,7 @@ mod snapshot_memory;
 mod tidy;
 mod watch_memory;
 mod zookeeper_export;
+mod zookeeper_faults;
 mod zookeeper_import;
+mod zookeeper_made;
 mod zookeeper_state;

@@ -65,7 +65,7 @@ fn every_recorded_state_comes_back_from_every_format() {
                 continue;
             }
             let report = written.unwrap_or_else(|e| panic!("{name} {format}: {e}"));
-            let (read, again) = read_state(dir.path(), &ImportOptions::new()).unwrap();
+            let (read, again) = read_state(dir.path(), &ImportOptions::new().snapshot_alone(true)).unwrap();
             let mut expected = everything(&tree);
             if format == ZkFormat::V3_4 && tree.get("/zookeeper/config").unwrap().stored().mzxid == Zxid::ZERO
             {
@@ -89,7 +89,7 @@ fn compressed_snapshots_come_back() {
         let what = ExportOptions::new(ZkFormat::V3_9).compression(compression);
         let report = export(engine.path(), dir.path(), &what).unwrap();
         assert!(report.snapshot.ends_with(compression.suffix()));
-        let (read, _) = read_state(dir.path(), &ImportOptions::new()).unwrap();
+        let (read, _) = read_state(dir.path(), &ImportOptions::new().snapshot_alone(true)).unwrap();
         assert_eq!(everything(&read), everything(&tree));
         let refused = export(engine.path(), dir.path(), &what).unwrap_err();
         assert_eq!((refused.kind(), refused.code()), (ErrorKind::Invalid, "restore_not_empty"));
@@ -134,7 +134,7 @@ fn lg_01_a_log_behind_the_snapshot_leads_to_the_same_state_and_has_every_zxid() 
         let dir = tempfile::tempdir().unwrap();
         let what = ExportOptions::new(format).log_tail(true);
         let report = export(engine.path(), dir.path(), &what).unwrap();
-        let (read, again) = read_state(dir.path(), &ImportOptions::new()).unwrap();
+        let (read, again) = read_state(dir.path(), &ImportOptions::new().snapshot_alone(true)).unwrap();
         assert_eq!(everything(&read), everything(&tree), "{format}");
         assert_eq!((again.replayed, again.findings), (report.txns, vec![]));
         assert!(report.txns > 90, "{report:?}");
@@ -154,7 +154,10 @@ fn lg_01_a_log_behind_the_snapshot_leads_to_the_same_state_and_has_every_zxid() 
     let dir = tempfile::tempdir().unwrap();
     let what = ExportOptions::new(ZkFormat::V3_9).target(RestoreTarget::Zxid(half)).log_tail(true);
     assert_eq!(export(engine.path(), dir.path(), &what).unwrap().last_zxid, half);
-    assert_eq!(read_state(dir.path(), &ImportOptions::new()).unwrap().0.last_zxid(), half);
+    assert_eq!(
+        read_state(dir.path(), &ImportOptions::new().snapshot_alone(true)).unwrap().0.last_zxid(),
+        half
+    );
 }
 
 #[test]

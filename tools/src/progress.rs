@@ -1,5 +1,7 @@
 use std::io::{IsTerminal, stderr};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use arborlog::Activity;
 use arborlog::inspect::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -56,5 +58,35 @@ impl Drop for Bar {
         for bar in self.bytes.iter().chain(&self.words) {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// A bar that shows what the library tells of an engine's long work.
+#[derive(Debug)]
+pub(crate) struct SharedBar(Arc<Mutex<Bar>>);
+
+impl SharedBar {
+    pub(crate) fn new() -> SharedBar {
+        SharedBar(Arc::new(Mutex::new(Bar::new())))
+    }
+
+    /// For a callback of the library.
+    pub(crate) fn shows(&self) -> impl Fn(&arborlog::Progress) + Send + Sync + 'static {
+        let bar = self.0.clone();
+        move |progress| show(&mut bar.lock().unwrap_or_else(PoisonError::into_inner), progress)
+    }
+
+    /// The bar goes before anything is printed.
+    pub(crate) fn end(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Bar::new();
+    }
+}
+
+fn show(bar: &mut Bar, progress: &arborlog::Progress) {
+    match (progress.activity, progress.total_bytes) {
+        (_, Some(total_bytes)) => bar.show_bytes(progress.done_bytes, total_bytes),
+        (Activity::ReplayLog, None) => bar.say(&format!("replayed {} txns", progress.done)),
+        (Activity::WriteSnapshot, None) => bar.say(&format!("writing {} nodes", progress.total.unwrap_or(0))),
+        _ => {}
     }
 }

@@ -1,15 +1,14 @@
 use std::io::ErrorKind as IoErrorKind;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use arborlog::{Activity, EngineOptions, Execution, Progress, RestoreOptions, RestoreReport, RestoreTarget};
+use arborlog::{EngineOptions, Execution, RestoreOptions, RestoreReport, RestoreTarget};
 use serde_json::json;
 
 use crate::engine_args::RestoreArguments;
 use crate::outcome::Outcome;
 use crate::output::{Failure, Output, counted, error_object, integer, tell, zxid};
 use crate::place::no_engine;
-use crate::progress::Bar;
+use crate::progress::SharedBar;
 
 /// Makes a new engine with a state of another one, or tells what it would be.
 pub(crate) fn run(arguments: &RestoreArguments, output: &mut Output) -> Result<(), Failure> {
@@ -18,7 +17,7 @@ pub(crate) fn run(arguments: &RestoreArguments, output: &mut Output) -> Result<(
     if !engine.holds_engine()? {
         return Err(no_engine(source));
     }
-    let bar = Arc::new(Mutex::new(Bar::new()));
+    let bar = SharedBar::new();
     let mut what = RestoreOptions::new().sessions(!arguments.without_sessions);
     if let Some(dir) = &arguments.source_log_dir {
         what = what.source_log_dir(dir);
@@ -28,10 +27,7 @@ pub(crate) fn run(arguments: &RestoreArguments, output: &mut Output) -> Result<(
         (None, Some(time_ms)) => what.target(RestoreTarget::TimeMs(time_ms)),
         (None, None) => what,
     };
-    let mut options = EngineOptions::new().on_progress({
-        let bar = bar.clone();
-        move |progress| show(&mut bar.lock().unwrap_or_else(PoisonError::into_inner), progress)
-    });
+    let mut options = EngineOptions::new().on_progress(bar.shows());
     if let Some(dir) = &arguments.log_dir {
         options = options.log_dir(dir);
     }
@@ -40,8 +36,7 @@ pub(crate) fn run(arguments: &RestoreArguments, output: &mut Output) -> Result<(
     }
     let is_made = !arguments.dry_run && make_dir(dest)?;
     let restored = arborlog::restore(source, dest, &options, &what);
-    // The bar goes before anything is printed.
-    *bar.lock().unwrap_or_else(PoisonError::into_inner) = Bar::new();
+    bar.end();
     let report = restored.inspect_err(|_| {
         // What was refused has left nothing in it; else it stays as it is, to be looked at.
         if is_made && std::fs::remove_dir(dest).is_err() {
@@ -63,15 +58,6 @@ pub(crate) fn make_dir(dest: &Path) -> Result<bool, Failure> {
             let message = format!("cannot make {}: {error} [io]", dest.display());
             Err(Failure::Refused { code: "io", message })
         }
-    }
-}
-
-fn show(bar: &mut Bar, progress: &Progress) {
-    match (progress.activity, progress.total_bytes) {
-        (Activity::LoadSnapshot, Some(total_bytes)) => bar.show_bytes(progress.done_bytes, total_bytes),
-        (Activity::ReplayLog, _) => bar.say(&format!("replayed {} txns", progress.done)),
-        (Activity::WriteSnapshot, _) => bar.say(&format!("writing {} nodes", progress.total.unwrap_or(0))),
-        _ => {}
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::outcome::Outcome;
 use crate::output::{Failure, Output, counted, integer, tell, zxid};
+use crate::progress::SharedBar;
 use crate::restore::make_dir;
 use crate::zookeeper_args::{ExportArguments, ImportArguments, ZookeeperCommand};
 use crate::zookeeper_files::{dump, verify};
@@ -23,7 +24,10 @@ fn run_import(arguments: &ImportArguments, output: &mut Output) -> Result<(), Fa
     let mut what = ImportOptions::new()
         .sessions(!arguments.without_sessions)
         .salvage(arguments.salvage)
-        .extended_types(!arguments.no_extended_types);
+        .extended_types(!arguments.no_extended_types)
+        .snapshot_alone(arguments.snapshot_alone);
+    let bar = SharedBar::new();
+    what = what.on_progress(bar.shows());
     if let Some(dir) = &arguments.data_log_dir {
         what = what.data_log_dir(dir);
     }
@@ -33,7 +37,9 @@ fn run_import(arguments: &ImportArguments, output: &mut Output) -> Result<(), Fa
         (None, None) => what,
     };
     if arguments.dry_run {
-        let (_, report) = read_state(source, &what)?;
+        let read = read_state(source, &what);
+        bar.end();
+        let (_, report) = read?;
         return print_import(arguments, &report, output);
     }
     let mut options = EngineOptions::new();
@@ -41,7 +47,9 @@ fn run_import(arguments: &ImportArguments, output: &mut Output) -> Result<(), Fa
         options = options.log_dir(dir);
     }
     let is_made = make_dir(dest)?;
-    let report = import(source, dest, &options, &what).inspect_err(|_| {
+    let imported = import(source, dest, &options, &what);
+    bar.end();
+    let report = imported.inspect_err(|_| {
         // What was refused has left nothing in it; else it stays as it is, and the next attempt goes on.
         if is_made && std::fs::remove_dir(dest).is_err() {
             tell(&format!("{} is no engine yet; the next attempt begins anew in it", dest.display()));
@@ -130,7 +138,10 @@ fn run_export(arguments: &ExportArguments, output: &mut Output) -> Result<(), Fa
         what = what.source_log_dir(dir);
     }
     let is_made = make_dir(dest)?;
-    let report = export(source, dest, &what).inspect_err(|_| {
+    let bar = SharedBar::new();
+    let exported = export(source, dest, &what.on_progress(bar.shows()));
+    bar.end();
+    let report = exported.inspect_err(|_| {
         if is_made && std::fs::remove_dir(dest).is_err() {
             tell(&format!("{} has no version-2 yet; the next attempt begins anew in it", dest.display()));
         }

@@ -21,7 +21,7 @@ Stop the server first: what it writes meanwhile is not in the engine. SRC is onl
     Import(ImportArguments),
     /// Write the state of an engine for a ZooKeeper server
     #[command(after_help = "Examples:
-  arborlog zookeeper export /var/lib/server /var/lib/zookeeper --format 3.9
+  arborlog zookeeper export /var/lib/server /var/lib/zookeeper.new --format 3.9
   arborlog zookeeper export /var/lib/server /mnt/out --format 3.6 --log-tail --compression gz
 SRC is only read, also beside a live server. DEST gets a version-2 with a snapshot and the epochs.")]
     Export(ExportArguments),
@@ -71,6 +71,9 @@ pub(crate) struct ImportArguments {
     /// The server ran without zookeeper.extendedTypesEnabled: what looks like a time to live is a session
     #[arg(long)]
     pub(crate) no_extended_types: bool,
+    /// SRC has no log and is to have none, as a backup or an export: else that is refused, since it may be elsewhere
+    #[arg(long)]
+    pub(crate) snapshot_alone: bool,
     /// An empty directory for the log of the new engine, if it is to be another one
     #[arg(long, value_name = "DIR")]
     pub(crate) log_dir: Option<PathBuf>,
@@ -115,7 +118,7 @@ pub(crate) enum FormatArgument {
     #[value(name = "3.5")]
     V3_5,
     /// 3.6, 3.7, 3.8
-    #[value(name = "3.6")]
+    #[value(name = "3.6", aliases = ["3.7", "3.8"])]
     V3_6,
     /// 3.9
     #[value(name = "3.9")]
@@ -170,6 +173,9 @@ pub(crate) struct VerifyArguments {
     /// The server's dataLogDir, if it has one
     #[arg(long, value_name = "DIR")]
     pub(crate) data_log_dir: Option<PathBuf>,
+    /// There is no log and is to be none
+    #[arg(long)]
+    pub(crate) snapshot_alone: bool,
 }
 
 impl ZookeeperCommand {

@@ -12,6 +12,7 @@ const THREAD_HOMES: &[&str] = &[
     "src/snapshot/load.rs",
     "src/snapshot/read.rs",
     "src/engine/snapshotter.rs",
+    "src/zookeeper/ahead.rs",
 ];
 const CLOCK_HOME: &str = "src/base/clock.rs";
 /// The shortest comment that can be taken for a reason.

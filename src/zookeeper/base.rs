@@ -1,0 +1,164 @@
+//! The snapshot that a state begins with.
+
+use hashbrown::HashSet;
+
+use super::ahead::{NodeBatch, read_ahead};
+use super::directory::NamedFile;
+use super::recover::{Ahead, MISSING_ACL_SCHEME, Recovery};
+use super::report::{Finding, FindingKind};
+use super::snapshot_file::{SnapshotNode, SnapshotTrailer};
+use crate::base::{Error, ErrorKind, Result, Zxid};
+use crate::engine::{Activity, Progress};
+use crate::format::{AclBuf, AclEntry, AclList, Perms};
+use crate::tree::{DataTree, Owner, StoredStat, WalkedNode};
+
+impl Recovery<'_> {
+    /// Loads the newest snapshot that will do; the zxid of its name.
+    pub(super) fn base(&mut self, target: Zxid) -> Result<Zxid> {
+        let candidates = self.source.snapshots().iter().rev().filter(|file| file.zxid <= target);
+        let mut first_error = None;
+        for file in candidates {
+            let error = match self.load(file) {
+                Ok(ahead) if ahead.is_some_and(|ahead| ahead.zxid > target) => {
+                    let why = format!("it has effects of txns behind {target}");
+                    Error::new(ErrorKind::NotInLog, "not_in_log", why).in_file(&file.name)
+                }
+                Ok(ahead) => {
+                    self.ahead = ahead;
+                    self.report.snapshot = Some(file.name.clone());
+                    return Ok(file.zxid);
+                }
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    self.skipped.get_or_insert(file.zxid);
+                    error
+                }
+                Err(error) => return Err(error),
+            };
+            self.report.findings.push(Finding::of_error(FindingKind::SnapshotSkipped, &error));
+            first_error.get_or_insert(error);
+        }
+        self.acl_missing.clear();
+        self.tree = DataTree::new();
+        if let Some(error) = first_error {
+            self.damage(FindingKind::SnapshotSkipped, error)?;
+        }
+        // A server writes snapshot.0 before its first txn: without it, nobody knows what came before the logs.
+        let (has_logs, has_snapshots) = (!self.source.logs().is_empty(), !self.source.snapshots().is_empty());
+        let why = if has_logs || has_snapshots {
+            "no snapshot from which to begin"
+        } else {
+            "no snapshot and no log"
+        };
+        let error = Error::corrupt("zk_no_snapshot", why);
+        if !has_logs {
+            return Err(error);
+        }
+        self.damage(FindingKind::LogDamage, error)?;
+        Ok(Zxid::ZERO)
+    }
+
+    fn load(&mut self, file: &NamedFile) -> Result<Option<Ahead>> {
+        let mut snapshot = self.source.open_snapshot(&file.name, self.options.length_limit)?;
+        let corrupt = |why: String| Error::corrupt("zk_snapshot", why).in_file(&file.name);
+        let mut loader = DataTree::loader();
+        let mut sessions = HashSet::new();
+        for (id, timeout_ms) in snapshot.sessions() {
+            loader.session(*id, *timeout_ms);
+            sessions.insert(*id);
+        }
+        let (acls, extended) = (snapshot.acls(), self.options.extended_types);
+        let (mut missing, mut newest, mut has_root, mut nodes) = (HashSet::new(), file.zxid, false, 0);
+        read_ahead(
+            || NodeBatch::read(&mut snapshot),
+            |batch: NodeBatch| {
+                for node in batch.nodes(&acls) {
+                    has_root |= node.path == "/";
+                    let stat = stat_of(&node, &sessions, extended);
+                    let stat = stat.ok_or_else(|| corrupt(format!("{} cannot be", node.path)))?;
+                    newest = newest.max(stat.czxid).max(stat.mzxid).max(stat.pzxid);
+                    let mut walked =
+                        WalkedNode { path: node.path, data: node.data, acl: AclList::EMPTY, stat };
+                    if let Some(acl) = node.acl {
+                        walked.acl = acl;
+                        loader.node(&walked);
+                    } else {
+                        let list = missing_acl(node.acl_id);
+                        walked.acl = list.as_list();
+                        missing.insert(node.path.to_owned());
+                        loader.node(&walked);
+                    }
+                    nodes += 1;
+                }
+                self.options.progress.tell(&Progress {
+                    activity: Activity::LoadSnapshot,
+                    done_bytes: batch.read_bytes,
+                    total_bytes: Some(file.len_bytes),
+                    done: nodes,
+                    total: None,
+                });
+                Ok(true)
+            },
+        )?;
+        self.acl_missing = missing;
+        let done = loader.finish(file.zxid);
+        if done.orphans > 0 || !has_root {
+            return Err(corrupt(format!("{} nodes have no parent", done.orphans)));
+        }
+        self.tree = done.tree;
+        let trailer = snapshot.trailer().unwrap_or_default();
+        self.check_name(file, trailer)?;
+        let digest = trailer.digest.filter(|(zxid, _)| *zxid >= file.zxid);
+        if let Some((_, digest)) = digest.filter(|(zxid, _)| *zxid == file.zxid) {
+            self.check_digest(file.zxid, digest, &file.name)?;
+            return Ok((newest > file.zxid).then_some(Ahead { zxid: newest, digest: None }));
+        }
+        // A txn that was under way at the end may be in the nodes, and not in the digest.
+        let ahead = digest.map(|(zxid, digest)| Ahead {
+            zxid: zxid.max(newest),
+            digest: (newest <= zxid).then_some(digest),
+        });
+        Ok(ahead.or((newest > file.zxid).then_some(Ahead { zxid: newest, digest: None })))
+    }
+
+    /// Holds the zxids behind the nodes to the one in the name. Both were told when all nodes had been written, so none is
+    /// lower; but a leader's, at the beginning of its epoch, may have the digest of the epoch before.
+    fn check_name(&mut self, file: &NamedFile, trailer: SnapshotTrailer) -> Result<()> {
+        let of_last = trailer.last_zxid;
+        let of_digest = trailer.digest.map(|(zxid, _)| zxid).filter(|_| file.zxid.counter() > 0);
+        let Some(told) = of_last.into_iter().chain(of_digest).find(|told| *told < file.zxid) else {
+            return Ok(());
+        };
+        let why = format!("its name tells {}, and it was written at {told}: it was renamed", file.zxid);
+        self.damage(FindingKind::Renamed, Error::corrupt("zk_order", why).in_file(&file.name))
+    }
+}
+
+/// The Stat of a node; none if it has fields that no server writes.
+fn stat_of(node: &SnapshotNode<'_>, sessions: &HashSet<i64>, extended: bool) -> Option<StoredStat> {
+    let raw = node.ephemeral_owner;
+    // An old server of number 255 gave ids to sessions that look like times to live.
+    let extended = extended && !sessions.contains(&raw);
+    let owner = Owner::from_raw(raw, extended);
+    if matches!(owner, Owner::Ttl { ttl_ms } if ttl_ms < 1) {
+        return None;
+    }
+    let zxid = |raw: i64| u64::try_from(raw).ok().map(Zxid::new);
+    Some(StoredStat {
+        czxid: zxid(node.zxids[0])?,
+        mzxid: zxid(node.zxids[1])?,
+        pzxid: zxid(node.zxids[2])?,
+        ctime_ms: node.times_ms[0],
+        mtime_ms: node.times_ms[1],
+        version: node.versions[0],
+        cversion: node.versions[1],
+        aversion: node.versions[2],
+        owner,
+    })
+}
+
+/// A list that grants nothing to anybody but who passes every list.
+fn missing_acl(id: i64) -> AclBuf {
+    let mut list = AclBuf::new();
+    list.push(AclEntry { perms: Perms::ALL, scheme: MISSING_ACL_SCHEME, id: &id.to_string() });
+    list
+}

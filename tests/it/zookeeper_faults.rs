@@ -1,0 +1,389 @@
+//! Faults of real systems, as files of a ZooKeeper server that are imported.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use arborlog::zookeeper::{Compression, FindingKind, ImportOptions, LogFile, SnapshotFile, read_state};
+use arborlog::{DataTree, Error, ErrorKind, RestoreTarget, Zxid};
+
+use super::allocations::peak_bytes;
+use super::zookeeper_import::{copy, recorded};
+use super::zookeeper_made::*;
+
+fn every_field(line: &str) -> String {
+    line.to_owned()
+}
+
+fn refused(ops: Vec<Op>) -> Error {
+    state_of(ops).map(|(_, report)| report).unwrap_err()
+}
+
+#[test]
+fn fz_04_fz_05_an_import_keeps_counts_of_children_wherever_the_snapshot_was() {
+    let history = of_one(vec![
+        create("/p", 31, false, 1),
+        create("/p/1", 31, false, 1),
+        create("/p/2", 31, false, 2),
+        delete("/p/1"),
+        create("/p/3", 31, false, 3),
+        set("/p/3", b"x", 1),
+        delete("/p/2"),
+        create("/p/1", 31, false, 4),
+    ]);
+    every_fuzzy_snapshot_is_the_live_state(&history, true, every_field);
+}
+
+#[test]
+fn fz_07_fz_08_fz_14_an_import_keeps_sessions_and_who_owns_what() {
+    let (one, two) = (0x1000_0001, 0x2000_0002);
+    let history = vec![
+        (two, open_session()),
+        (one, open_session()),
+        (one, create("/p", 31, false, 1)),
+        (one, create("/q", 31, false, 2)),
+        (one, create("/p/e", 31, true, 1)),
+        (one, create("/q/e", 31, true, 1)),
+        (one, close_session(Some(&["/p/e", "/q/e"]))),
+        (two, create("/p/e", 31, true, 2)),
+        (two, set("/p/e", b"two", 1)),
+    ];
+    every_fuzzy_snapshot_is_the_live_state(&history, true, every_field);
+}
+
+/// Of a close without its list, as it was logged before 3.6, when nothing had a digest, a parent's pzxid cannot be told.
+#[test]
+fn fz_07_an_import_makes_the_same_nodes_of_a_close_without_its_list() {
+    let one = 0x1000_0001;
+    let history = vec![
+        (one, open_session()),
+        (one, create("/p", 31, false, 1)),
+        (one, create("/p/e", 31, true, 1)),
+        (one, set("/p/e", b"x", 1)),
+        (one, close_session(None)),
+    ];
+    every_fuzzy_snapshot_is_the_live_state(&history, false, |line| match line.split_once(" StoredStat") {
+        Some((path, _)) => path.to_owned(),
+        None => line.split(" 0x").next().unwrap_or("").to_owned(),
+    });
+}
+
+#[test]
+fn fz_10_an_import_gives_no_node_the_acl_of_another() {
+    let history = of_one(vec![
+        create("/a0", 6, false, 1),
+        delete("/a0"),
+        create("/a1", 7, false, 2),
+        create("/a2", 8, false, 3),
+        create("/a3", 7, false, 4),
+        set_acl("/a2", 9, 1),
+        delete("/a1"),
+        create("/a1", 8, false, 5),
+    ]);
+    every_fuzzy_snapshot_is_the_live_state(&history, true, every_field);
+}
+
+#[test]
+fn fz_02_fz_11_fz_13_an_import_has_no_orphan_and_the_digest_of_its_content() {
+    let history = of_one(vec![
+        create("/a", 31, false, 1),
+        create("/a/b", 31, false, 1),
+        multi(&[
+            create("/c", 31, false, 2),
+            create("/c/d", 31, false, 1),
+            set("/a/b", b"m", 1),
+            delete("/a/b"),
+        ]),
+        delete("/a"),
+        create("/a", 31, false, 3),
+        multi(&[delete("/c/d"), create("/a/x", 31, false, 1), set_acl("/a", 1, 1)][..2]),
+        create("/a/b", 31, false, 2),
+    ]);
+    every_fuzzy_snapshot_is_the_live_state(&history, true, every_field);
+}
+
+#[test]
+fn fz_17_totals_of_an_import_are_a_recount() {
+    let limits = "/zookeeper/quota/a/zookeeper_limits";
+    let history = of_one(vec![
+        create("/a", 31, false, 1),
+        create("/zookeeper/quota/a", 31, false, 1),
+        create(limits, 31, false, 1),
+        set(limits, b"count=9,bytes=90", 1),
+        create("/zookeeper/quota/a/zookeeper_stats", 31, false, 2),
+        create("/a/b", 31, false, 1),
+        set("/a/b", b"longer than before", 1),
+    ]);
+    every_fuzzy_snapshot_is_the_live_state(&history, true, every_field);
+}
+
+/// A learner that was sent the leader's state names its snapshot by the epoch, and has the digest of the one before.
+#[test]
+fn fz_16_the_snapshot_of_a_learner_at_the_beginning_of_an_epoch_is_taken() {
+    let (tree, _) = state_of(vec![create("/a", 31, false, 1)]).unwrap();
+    let mut writer = SnapshotWriter::new(&tree, &tree);
+    tree.get("/").into_iter().chain(tree.descendants("/", None)).for_each(|node| writer.node(&node));
+    let snapshot = writer.end(Some(&tree), Some(1 << 32));
+    let behind = log((1 << 32) + 1, &of_one(vec![create("/b", 31, false, 2)]));
+    let dir = directory(&[("snapshot.100000000", &snapshot), ("log.100000001", &behind)]);
+    let (read, report) = state(dir.path()).unwrap();
+    assert_eq!((read.last_zxid().get(), report.findings.len()), ((1 << 32) + 1, 0), "{:?}", report.findings);
+    assert!(read.get("/a").is_some() && read.get("/b").is_some());
+}
+
+#[test]
+fn fz_13_txns_that_cannot_be_done_and_are_not_explained_are_refused() {
+    let refused_as = |ops: Vec<Op>, first: u64| {
+        let error = refused(ops);
+        assert_eq!((error.code(), error.kind()), ("zk_replay", ErrorKind::Corrupt), "{error}");
+        assert_eq!(error.at().zxid, Some(Zxid::new(first)), "{error}");
+    };
+    let a = || create("/a", 31, false, 1);
+    refused_as(vec![a(), create("/nope/b", 31, false, 1)], 2);
+    refused_as(vec![a(), delete("/zzz")], 2);
+    refused_as(vec![a(), a()], 2);
+    refused_as(vec![a(), set("/qq", b"", 1), a()], 2);
+    refused_as(vec![a(), multi(&[set("/qq", b"", 1)])], 2);
+    // What a later deletion explains may be.
+    state_of(vec![a(), set("/a", b"", 1), delete("/a")]).unwrap();
+    // Behind another snapshot, a deletion may have been in it, and nothing else.
+    let old = snapshot_of(&DataTree::new());
+    let behind = |ops: Vec<Op>| {
+        let bytes = log(8, &of_one(ops));
+        state(directory(&[("snapshot.7", &old), ("log.8", &bytes)]).path())
+    };
+    behind(vec![set("/gone", b"", 1), create("/gone/x", 31, false, 1), delete("/gone/x"), delete("/gone")])
+        .unwrap();
+    let error =
+        behind(vec![create("/gone/x", 31, false, 1), close_session(None)]).map(|(_, r)| r).unwrap_err();
+    assert_eq!(error.code(), "zk_replay", "{error}");
+    let what = ImportOptions::new().salvage(true);
+    let bytes = log(8, &of_one(vec![create("/gone/x", 31, false, 1)]));
+    let (_, report) =
+        read_state(directory(&[("snapshot.7", &old), ("log.8", &bytes)]).path(), &what).unwrap();
+    assert!(report.findings.iter().any(|f| f.kind == FindingKind::Replay), "{:?}", report.findings);
+}
+
+#[test]
+fn ix_01_a_directory_without_its_logs_is_refused_unless_it_is_to_have_none() {
+    let dir = copy("fmt-39");
+    fs::remove_file(dir.path().join("version-2/log.1")).unwrap();
+    let error = state(dir.path()).map(|(_, report)| report).unwrap_err();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Invalid, "zk_no_log"), "{error}");
+    let (_, report) = read_state(dir.path(), &ImportOptions::new().snapshot_alone(true)).unwrap();
+    assert_eq!(report.last_zxid, Zxid::new(0x20));
+}
+
+#[test]
+fn ix_01_a_link_is_no_reason_to_leave_a_file_out() {
+    for name in ["log.1", "snapshot.20"] {
+        let dir = copy("fmt-39");
+        let (version, elsewhere) = (dir.path().join("version-2"), dir.path().join("elsewhere"));
+        fs::rename(version.join(name), &elsewhere).unwrap();
+        symlink(&elsewhere, version.join(name)).unwrap();
+        let error = state(dir.path()).map(|(_, report)| report).unwrap_err();
+        assert_eq!((error.code(), error.at().file.as_deref()), ("zk_irregular", Some(name)), "{error}");
+    }
+}
+
+#[test]
+fn ix_01_a_renamed_snapshot_is_not_believed() {
+    for data in ["fmt-39", "fmt-36"] {
+        let dir = copy(data);
+        let version = dir.path().join("version-2");
+        let (whole, _) = state(&recorded(data)).unwrap();
+        fs::copy(version.join("snapshot.20"), version.join("snapshot.24")).unwrap();
+        let (tree, report) = state(dir.path()).unwrap();
+        assert_eq!(
+            (report.snapshot.as_deref(), tree.digest()),
+            (Some("snapshot.20"), whole.digest()),
+            "{data}"
+        );
+        let skipped = report.findings.iter().find(|f| f.kind == FindingKind::SnapshotSkipped).unwrap();
+        assert!(skipped.what.contains("[zk_order]"), "{skipped}");
+    }
+}
+
+#[test]
+fn ix_05_damage_of_old_logs_is_of_no_concern_for_a_time() {
+    let history: Vec<Op> = (1..=9).map(|n| create(&format!("/{n}"), 31, false, n)).collect();
+    let (tree, _) = state_of(history[..4].to_vec()).unwrap();
+    let (mut old, new) = (log(1, &of_one(history[..4].to_vec())), log(5, &of_one(history[4..].to_vec())));
+    old[40] ^= 1;
+    let dir = directory(&[("snapshot.4", &snapshot_of(&tree)), ("log.1", &old), ("log.5", &new)]);
+    // A txn's time is its zxid.
+    let at = |time_ms, salvage| {
+        let what = ImportOptions::new().target(RestoreTarget::TimeMs(time_ms)).salvage(salvage);
+        read_state(dir.path(), &what).map(|(_, report)| report.last_zxid.get())
+    };
+    assert_eq!(at(7, false).unwrap(), 7);
+    assert_eq!(at(99, false).unwrap(), 9);
+    assert_eq!(at(3, false).unwrap_err().code(), "zk_log_damage");
+}
+
+#[test]
+fn a_target_between_two_epochs_is_the_end_of_the_first() {
+    let last = 0x1_0000_001c;
+    let target = RestoreTarget::Zxid(Zxid::new(last + 1));
+    let dir = recorded("old-follower-trunc/after");
+    let (tree, _) = read_state(dir, &ImportOptions::new().target(target)).unwrap();
+    assert_eq!(tree.last_zxid().get(), last);
+}
+
+#[test]
+fn tx_01_an_import_reads_a_check_by_itself_and_refuses_what_nobody_knows() {
+    let (tree, _) = state_of(vec![create("/a", 31, false, 1), check("/a", 7), set("/a", b"x", 1)]).unwrap();
+    assert_eq!(tree.get("/a").unwrap().stored().mzxid, Zxid::new(3));
+    for kind in [-12, -2, 3, 4, 17, 99, 1000] {
+        let error = refused(vec![create("/a", 31, false, 1), (kind, vec![0; 64])]);
+        assert_eq!((error.code(), error.at().zxid), ("zk_txn", Some(Zxid::new(2))), "{kind}: {error}");
+    }
+}
+
+#[test]
+fn tx_03_an_import_goes_on_past_the_ends_of_versions() {
+    let path = "/a";
+    let versions = [i32::MAX - 1, i32::MAX, i32::MIN, -2, 0, 1];
+    let sets = versions.iter().map(|version| set(path, b"x", *version));
+    let ops: Vec<Op> = [create(path, 31, false, i32::MAX)].into_iter().chain(sets).collect();
+    let (tree, _) = state_of(ops).unwrap();
+    assert_eq!(tree.get(path).unwrap().stored().version, 1);
+    let (again, _) =
+        state(directory(&[("snapshot.7", &snapshot_of(&tree)), ("log.8", &log(8, &[]))]).path()).unwrap();
+    assert_eq!(again.digest(), tree.digest());
+}
+
+#[test]
+fn tx_05_an_import_refuses_paths_that_are_none() {
+    for path in ["", "a", "//", "//a", "/a/", "/a//b", "/\0"] {
+        let made = state_of(vec![create("/a", 31, false, 1), create(path, 31, false, 2)]);
+        match made {
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt, "{path:?}: {error}"),
+            // A server's own check may be another one; a node is where it says then.
+            Ok((tree, _)) => assert!(tree.get(path).is_some(), "{path:?} is lost"),
+        }
+    }
+}
+
+#[test]
+fn tx_08_a_multi_of_a_torn_log_is_there_whole_or_not_at_all() {
+    let ops =
+        vec![create("/a", 31, false, 1), multi(&[create("/b", 31, false, 2), create("/c", 31, false, 3)])];
+    let bytes = log(1, &of_one(ops));
+    let first = snapshot_of(&DataTree::new());
+    for len in 16..bytes.len() {
+        let dir = directory(&[("snapshot.0", &first), ("log.1", &bytes[..len])]);
+        let (tree, _) = state(dir.path()).unwrap_or_else(|e| panic!("{len}: {e}"));
+        assert_eq!(tree.get("/b").is_some(), tree.get("/c").is_some(), "{len}");
+    }
+}
+
+#[test]
+fn lg_01_an_import_reads_the_end_of_a_session_that_no_server_could_read() {
+    let names: Vec<String> = (0..30_000).map(|n| format!("/{n:0>80}")).collect();
+    let paths: Vec<&str> = names.iter().map(String::as_str).collect();
+    let close = close_session(Some(&paths));
+    assert!(close.1.len() > 2 << 20);
+    let (tree, _) = state_of(vec![open_session(), create(&names[0], 31, true, 1), close]).unwrap();
+    assert!(tree.sessions().is_empty() && tree.get(&names[0]).is_none());
+}
+
+#[test]
+fn lg_03_an_import_of_a_deep_tree_needs_no_stack() {
+    let mut ops = Vec::new();
+    let mut path = String::new();
+    for _ in 0..1500 {
+        path.push_str("/d");
+        ops.push(create(&path, 31, false, 1));
+    }
+    let deep = path.clone();
+    let run = move || {
+        let (tree, _) = state_of(ops).unwrap();
+        let dir = directory(&[("snapshot.5dc", &snapshot_of(&tree)), ("log.5dd", &log(0x5dd, &[]))]);
+        let (again, _) = state(dir.path()).unwrap();
+        assert!(again.get(&deep).is_some() && again.digest() == tree.digest());
+    };
+    std::thread::Builder::new().stack_size(256 * 1024).spawn(run).unwrap().join().unwrap();
+}
+
+#[test]
+fn lg_06_many_small_logs_are_read() {
+    let first = snapshot_of(&DataTree::new());
+    let dir = directory(&[("snapshot.0", &first)]);
+    for zxid in 1_u64..=1000 {
+        let op = create(&format!("/{zxid}"), 31, false, i32::try_from(zxid).unwrap());
+        let name = format!("version-2/log.{zxid:x}");
+        fs::write(dir.path().join(name), log(zxid, &of_one(vec![op]))).unwrap();
+    }
+    let (tree, report) = state(dir.path()).unwrap();
+    assert_eq!((tree.last_zxid().get(), report.replayed), (1000, 1000));
+}
+
+/// Counts and lengths that a file cannot have: memory follows what is there, and not what they say.
+#[test]
+fn lg_04_lengths_that_lie_take_no_memory() {
+    let most = i32::MAX.to_be_bytes();
+    let head = b"ZKSN\0\0\0\x02\0\0\0\0\0\0\0\0";
+    let sessions = [&head[..], &most].concat();
+    let lists = [&head[..], &[0; 4], &most].concat();
+    let entries = [&head[..], &[0; 4], &[0, 0, 0, 1], &[0; 8], &most].concat();
+    let word = [&head[..], &[0; 4], &[0, 0, 0, 1], &[0; 8], &[0, 0, 0, 1], &[0; 4], &most].concat();
+    let path = [&head[..], &[0; 8], &most].concat();
+    let data = [&head[..], &[0; 8], &[0; 4], &most].concat();
+    for (what, bytes) in [
+        ("sessions", sessions),
+        ("lists", lists),
+        ("entries", entries),
+        ("word", word),
+        ("path", path),
+        ("data", data),
+    ] {
+        let (read, peak) = peak_bytes(|| {
+            let mut file = SnapshotFile::new(&bytes[..], "snapshot.1", Compression::None, u32::MAX >> 1)?;
+            file.next_node().map(drop)
+        });
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::Corrupt, "{what}");
+        assert!(peak < 1 << 20, "{what}: {peak} bytes");
+    }
+    let mut bytes = log(1, &of_one(vec![create("/a", 31, false, 1)]));
+    bytes[24..28].copy_from_slice(&most);
+    let (read, peak) = peak_bytes(|| LogFile::new(&bytes[..], "log.1", u32::MAX >> 1).unwrap().next_entry());
+    assert_eq!(read.unwrap(), None);
+    assert!(peak < 1 << 20, "{peak} bytes");
+}
+
+const CHILD_DIR: &str = "ARBORLOG_LONG_LOG";
+
+/// In a process of its own, whose memory nobody else uses.
+#[test]
+fn memory_of_an_import_is_that_of_the_tree_and_not_that_of_the_log() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let version = dir.path().join("version-2");
+    fs::create_dir(&version).unwrap();
+    fs::write(version.join("snapshot.0"), snapshot_of(&DataTree::new())).unwrap();
+    let set = |n| set("/a", &vec![7; 16 * 1024], n);
+    let ops: Vec<Op> = [create("/a", 31, false, 1)].into_iter().chain((1..4000).map(set)).collect();
+    let bytes = log(1, &of_one(ops));
+    assert!(bytes.len() > 60 << 20);
+    fs::write(version.join("log.1"), bytes).unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["zookeeper_faults::long_log_child", "--exact", "--nocapture"]).env(CHILD_DIR, dir.path());
+    let output = child.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("4000 txns"), "{text}");
+}
+
+#[test]
+fn long_log_child() {
+    let Some(dir) = std::env::var_os(CHILD_DIR) else { return };
+    let resident = || {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    };
+    let before = resident();
+    let (_, report) = read_state(dir, &ImportOptions::new()).unwrap();
+    let more = resident() - before;
+    assert!(more < 12 << 20, "{more} bytes for a log of 64 MiB");
+    println!("{} txns, {more} bytes", report.replayed);
+}
