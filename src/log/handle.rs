@@ -364,10 +364,19 @@ impl Log {
     pub fn truncate(self, to: Zxid) -> Result<(Log, TruncateReport)> {
         let disk = self.shared.directory.disk().clone();
         let options = self.shared.options.clone();
+        let shared = self.shared.clone();
         let lock = self.close_keeping_lock()?;
+        // Before it is done, and also if it fails: the next open may find it done.
+        shared.cut(to);
         let report = truncate_locked(&disk, to)?;
         let (log, _) = options.open_on(&disk, lock, None)?;
         Ok((log, report))
+    }
+
+    /// [Closes](Log::close) the log because another history takes its place: readers are told so.
+    pub(crate) fn close_replaced(self) -> Result<()> {
+        self.shared.cut(Zxid::ZERO);
+        self.close()
     }
 
     /// Writes what is logged, marks the log as closed cleanly, and lets go of the directory.
