@@ -2,7 +2,8 @@
 //! their bytes allow; and a walk takes none of what changes under it.
 
 use arborlog::{
-    Acl, AclBuf, AclList, Create, CreateKind, DataTree, StoredStat, Txn, TxnBody, Walk, WalkedNode, Zxid,
+    Acl, AclBuf, AclList, Create, CreateKind, DataTree, Outcome, StoredStat, Txn, TxnBody, Walk, WalkedNode,
+    Zxid,
 };
 
 use crate::allocations::{held_bytes, peak_bytes};
@@ -35,17 +36,18 @@ fn a_long_path_and_a_long_acl_are_kept_once_for_all_who_wait_there() {
     assert!(peak < 1024 * u64::from(NODES), "{peak} bytes");
 }
 
+fn apply(tree: &mut DataTree, zxid: &mut u64, body: TxnBody<'_>) {
+    *zxid += 1;
+    let txn = Txn { zxid: Zxid::new(*zxid), time_ms: 1, session_id: 0, cxid: 0, digest: None, body };
+    assert!(!matches!(tree.apply(&txn, &mut ()), Outcome::Failed(_)));
+}
+
 /// Every node is written three times, and some are deleted and made anew, while one walk goes over them: nothing is
 /// kept of what they were.
 #[test]
 fn pf_04_a_walk_keeps_no_versions_of_what_changes_under_it() {
     const NODES: u32 = 100_000;
     let (mut tree, mut zxid) = (DataTree::new(), 0);
-    let mut apply = |tree: &mut DataTree, body| {
-        zxid += 1;
-        let txn = Txn { zxid: Zxid::new(zxid), time_ms: 1, session_id: 0, cxid: 0, digest: None, body };
-        assert!(!matches!(tree.apply(&txn, &mut ()), arborlog::Outcome::Failed(_)));
-    };
     let paths: Vec<String> = (0..NODES).map(|n| format!("/node-{n:08}")).collect();
     let data = [7; 100];
     let create = |path| {
@@ -53,7 +55,7 @@ fn pf_04_a_walk_keeps_no_versions_of_what_changes_under_it() {
         TxnBody::Create(Create { path, data: Some(&data), acl: AclList::EMPTY, kind, parent_cversion: None })
     };
     let empty = held_bytes();
-    paths.iter().for_each(|path| apply(&mut tree, create(path)));
+    paths.iter().for_each(|path| apply(&mut tree, &mut zxid, create(path)));
     let base = held_bytes();
     let live = base - empty;
     let (met, peak) = peak_bytes(|| {
@@ -61,12 +63,13 @@ fn pf_04_a_walk_keeps_no_versions_of_what_changes_under_it() {
         for round in 0..3_u8 {
             for (n, path) in paths.iter().enumerate() {
                 if n % 10 == 0 {
-                    apply(&mut tree, TxnBody::Delete { path });
-                    apply(&mut tree, create(path));
+                    apply(&mut tree, &mut zxid, TxnBody::Delete { path });
+                    apply(&mut tree, &mut zxid, create(path));
                 } else {
                     let data = [round; 100];
                     apply(
                         &mut tree,
+                        &mut zxid,
                         TxnBody::SetData { path, data: Some(&data), version: i32::from(round) + 1 },
                     );
                 }
