@@ -373,12 +373,6 @@ impl Log {
         Ok((log, report))
     }
 
-    /// [Closes](Log::close) the log because another history takes its place: readers are told so.
-    pub(crate) fn close_replaced(self) -> Result<()> {
-        self.shared.cut(Zxid::ZERO);
-        self.close()
-    }
-
     /// Writes what is logged, marks the log as closed cleanly, and lets go of the directory.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use super::lead::Begin;
 use super::shared::Shared;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::io::{Lock, WriteMode};
+use crate::log::Log;
 use crate::log::directory::sync_segment;
 use crate::log::segments::Segment;
 
@@ -50,6 +51,14 @@ impl Threads {
                 handle.join().expect("a thread of the log panicked");
             }
         }
+    }
+}
+
+impl Log {
+    /// [Closes](Log::close) the log because another history takes its place: readers are told so.
+    pub(crate) fn close_replaced(self) -> Result<()> {
+        self.shared.cut(Zxid::ZERO);
+        self.close()
     }
 }
 
