@@ -62,9 +62,7 @@ impl Engine {
         let (linked, copied) = shared.store.duplicate_to(home.room(Room::Snapshots, generation)?.as_ref())?;
         // Read last: what was promised by the time of the last txn is promised there, too.
         let EngineManifest { database_id, accepted, .. } = shared.manifest.get();
-        let manifest =
-            EngineManifest { database_id, version: 1, accepted, generation, spare: 0, established: true };
-        ManifestFile::create(&root, manifest)?;
+        ManifestFile::create(&root, EngineManifest::of_whole(database_id, accepted, generation))?;
         Ok(CheckpointReport {
             last_zxid: log.last_zxid,
             snapshots,

@@ -24,7 +24,8 @@ impl ChangeFeed {
     ///
     /// # Errors
     /// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) if the log was damaged since it was opened;
-    /// [`ErrorKind::NotInLog`](crate::ErrorKind::NotInLog) if it was truncated.
+    /// [`ErrorKind::NotInLog`](crate::ErrorKind::NotInLog) if it was truncated, and what is left of it has been read, or
+    /// if a snapshot was installed in its place.
     pub fn next_txn<T>(&mut self, mut take: impl FnMut(&Txn<'_>) -> T) -> Result<Option<T>> {
         let ChangeFeed { reader, prefix, .. } = self;
         while let Some(record) = reader.next_record()? {

@@ -6,7 +6,7 @@ use super::home::{Directories, Home, Room};
 use super::manifest_file::ManifestFile;
 use super::open::take_lock;
 use super::options::EngineOptions;
-use super::restore::close_sessions;
+use super::restore::{close_sessions, is_not_there};
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result};
 use crate::format::{DatabaseId, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest, LOCK_NAME};
 use crate::io::{Disk, OpenMode};
@@ -36,9 +36,25 @@ impl Foundation {
     pub(crate) fn begin(dest: &Path, options: &EngineOptions) -> Result<Foundation> {
         options.check()?;
         let home = Directories::open(dest, options.log_dir.as_deref(), options.log.backend)?;
-        let home: Arc<dyn Home> = Arc::new(home);
+        Foundation::begin_in(Arc::new(home), options)
+    }
+
+    fn begin_in(home: Arc<dyn Home>, options: &EngineOptions) -> Result<Foundation> {
         check_vacant(home.as_ref(), &place_of(options))?;
         Ok(Foundation { home, options: options.clone(), clock: Clock::real() })
+    }
+
+    /// Tells what [`begin`](Foundation::begin) would, without changing one byte. A directory that is not there would do.
+    ///
+    /// # Errors
+    /// As [`begin`](Foundation::begin).
+    pub(crate) fn check(dest: &Path, options: &EngineOptions) -> Result<()> {
+        options.check()?;
+        match Directories::open_to_read(dest, options.log_dir.as_deref()) {
+            Ok(home) => check_vacant(&home, &place_of(options)),
+            Err(error) if is_not_there(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Closes all sessions; how many there were. Owners of nodes that are no sessions are among them.
@@ -75,16 +91,7 @@ impl Foundation {
             clock: &self.clock,
         };
         first.write(&first.store()?, tree, epoch)?;
-        let accepted = accepted.max(epoch);
-        let manifest = EngineManifest {
-            database_id,
-            version: 1,
-            accepted,
-            generation: NUMBER,
-            spare: 0,
-            established: true,
-        };
-        ManifestFile::create(&root, manifest)?;
+        ManifestFile::create(&root, EngineManifest::of_whole(database_id, accepted.max(epoch), NUMBER))?;
         // From here on it is an engine, with the mark or without.
         root.remove(MARK_NAME).map_err(|e| Error::io("remove the mark", e).in_file(MARK_NAME))?;
         root.sync_dir().map_err(|e| Error::io("sync a directory", e))?;
@@ -157,6 +164,57 @@ fn check_vacant(home: &dyn Home, place: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::pipeline::Unobserved;
+    use crate::engine::sim_home::{Cut, SimHome};
+    use crate::log::LogOptions;
+    use crate::sim::CrashImage;
+    use crate::tree::random_txns;
+
+    /// The power is cut at each operation: what is there then is the engine, whole, or nothing that opens, and it is
+    /// made again in the same place.
+    #[test]
+    fn a_foundation_that_is_cut_off_anywhere_is_begun_anew() {
+        let options = EngineOptions::new().log(LogOptions::new().segment_bytes(16 << 10)).snap_count(0);
+        let tree = || {
+            let mut tree = DataTree::new();
+            for txn in random_txns(5, 40) {
+                tree.apply(&txn.as_txn(), &mut ());
+            }
+            tree
+        };
+        let (digest, accepted) = (tree().digest(), Epoch::new(9));
+        let (mut points, mut anew) = (0, 0);
+        for cut in [Cut::Disk(0), Cut::Next(Room::Log), Cut::Next(Room::Snapshots)] {
+            for operations in 1..300 {
+                let image = match operations % 3 {
+                    0 => CrashImage::DropUnsynced,
+                    1 => CrashImage::KeepAll,
+                    _ => CrashImage::Random(operations),
+                };
+                let home = Arc::new(SimHome::new(operations));
+                let begin = || Foundation::begin_in(home.clone(), &options);
+                let foundation = begin().unwrap();
+                home.cut_at(cut, operations, image);
+                let is_done = foundation.finish(tree(), accepted).is_ok();
+                home.cut_all(image);
+                let open = || options.open_home(home.clone(), Box::new(Unobserved));
+                let case = format!("{cut:?} {operations} {image:?}");
+                if let Ok(begun) = begin() {
+                    assert!(!is_done, "{case}: it is nobody's");
+                    begun.finish(tree(), accepted).unwrap_or_else(|e| panic!("{case}: {e}"));
+                    anew += 1;
+                }
+                let (engine, report) = open().unwrap_or_else(|e| panic!("{case}: {e}"));
+                assert_eq!((report.digest, engine.accepted_epoch()), (digest, accepted), "{case}");
+                assert!(begin().is_err(), "{case}: it is in use");
+                points += 1;
+                if is_done {
+                    break;
+                }
+            }
+        }
+        assert!(points > 20 && anew > 15, "{points} {anew}");
+    }
 
     #[test]
     fn what_was_cut_off_is_made_again_and_nothing_else_is_touched() {

@@ -205,6 +205,9 @@ impl Engine {
     /// The tree as it is, to read, and as it stays until the guard is dropped. Keep it for a few reads only: nothing is
     /// applied meanwhile, so do not wait for a ticket, take it again, or call [`apply`](Engine::apply) while you hold
     /// it.
+    ///
+    /// After a truncation, an install or a restore the tree may be older than what a client has seen. Compare with
+    /// [`DataTree::last_zxid`], under the same guard, before you serve it: ZooKeeper's server refuses the connection.
     pub fn tree(&self) -> RwLockReadGuard<'_, DataTree> {
         self.shared.pipeline.tree.read()
     }
@@ -318,8 +321,15 @@ impl Engine {
     /// what is durable. Txns that are read by it are kept from being purged.
     ///
     /// # Errors
-    /// [`ErrorKind::NotInLog`] if some of them were purged.
+    /// [`ErrorKind::NotInLog`] if some of them were purged; or if the log has not come to `after` yet: whoever has seen
+    /// that txn has it from elsewhere, or from before a truncation or a restore, and what comes here up to that zxid may
+    /// be something else.
     pub fn changes(&self, after: Zxid, prefix: &str) -> Result<ChangeFeed> {
+        let logged = self.logged_zxid();
+        if after > logged {
+            let why = format!("the log ends at {logged}, before {after}");
+            return Err(Error::new(ErrorKind::NotInLog, "not_in_log", why));
+        }
         ChangeFeed::new(&self.shared.log, after, prefix)
     }
 

@@ -66,7 +66,7 @@ impl Engine {
         let observer = shared.pipeline.take_observer();
         let EngineShared { log, pipeline, store, manifest, options, home, lock, clock, .. } = shared;
         let epoch = log.epoch();
-        log.close()?;
+        log.close_replaced()?;
         // There may be no memory for two states.
         drop((pipeline, store));
         let EngineManifest { database_id, generation, spare, .. } = manifest.get();

@@ -86,10 +86,14 @@ fn write(disk: &dyn Disk, manifest: &EngineManifest) -> Result<()> {
         _ => {}
     }
     let file = disk.open(ENGINE_MANIFEST_TEMP_NAME, OpenMode::CreateNew { direct: false }).map_err(wrap)?;
-    file.write_all_at(0, manifest.encode().as_bytes()).map_err(wrap)?;
-    if !crate::planted("engine_manifest_unsynced") {
-        file.sync().map_err(wrap)?;
+    let text = manifest.encode();
+    let written = file
+        .write_all_at(0, text.as_bytes())
+        .and_then(|()| if crate::planted("engine_manifest_unsynced") { Ok(()) } else { file.sync() });
+    if let Err(error) = written.and_then(|()| disk.rename(ENGINE_MANIFEST_TEMP_NAME, ENGINE_MANIFEST_NAME)) {
+        // A change that was refused leaves nothing behind. If this fails too, the next change does it.
+        let _best_effort = disk.remove(ENGINE_MANIFEST_TEMP_NAME);
+        return Err(wrap(error));
     }
-    disk.rename(ENGINE_MANIFEST_TEMP_NAME, ENGINE_MANIFEST_NAME).map_err(wrap)?;
     disk.sync_dir().map_err(wrap)
 }

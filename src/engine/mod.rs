@@ -46,6 +46,8 @@ mod install_tests;
 #[cfg(test)]
 mod learn_tests;
 #[cfg(test)]
+mod loss_tests;
+#[cfg(test)]
 mod restore_tests;
 #[cfg(any(test, feature = "sim"))]
 mod sim_home;

@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::foundation::Foundation;
 use super::generation::Generation;
 use super::home::{Directories, Home, Room};
 use super::manifest_file::ManifestFile;
@@ -10,7 +11,7 @@ use super::progress::Told;
 use super::replay::{Replay, Replayed};
 use super::view::snapshot_files;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
-use crate::format::{DatabaseId, EngineManifest, LOCK_NAME, Paths, Txn, TxnBody};
+use crate::format::{DatabaseId, EngineManifest, Paths, Txn, TxnBody};
 use crate::io::Disk;
 use crate::log::{Execution, LogOptions, LogView};
 use crate::snapshot::{SnapshotInfo, load};
@@ -92,6 +93,9 @@ pub struct RestoreReport {
     pub snapshot: Option<SnapshotInfo>,
     /// Newer snapshots that could not be used, and why.
     pub skipped: Vec<(Zxid, Error)>,
+    /// Where the source's log begins if its oldest segments are missing, which an open of the source refuses: the
+    /// snapshot stands in for what they held. None if all of the log is there.
+    pub log_begins_after: Option<Zxid>,
     /// How many txns of the log came after it.
     pub replayed: u64,
     /// How many of these could not be done, though they were no errors when they were logged.
@@ -112,16 +116,22 @@ pub struct RestoreReport {
     pub kept_generation: Option<u64>,
 }
 
-/// Makes an engine in the empty directory `dest`, which must exist, with a state that the engine in `source` had: its
+/// Makes an engine in the directory `dest`, which must exist, with a state that the engine in `source` had: its
 /// newest snapshot at or before the target, and the log behind it. `options` are those of the new engine.
 ///
 /// The new engine is another database: it has the id that the options expect, or a new one, and its log begins
 /// behind its one snapshot. It has made the same promises to leaders. Nothing in `source` is locked or changed; an
 /// engine may be running there.
 ///
+/// A source whose oldest segments of the log are missing, which does not open, does if a snapshot that is whole covers
+/// what they held.
+///
+/// In `dest` there may be nothing but what an earlier restore has left that was cut off, which is removed, or a lock that
+/// nobody holds.
+///
 /// # Errors
-/// `dest` has no manifest then, so that it is no engine yet: remove what is in it. What is refused before anything was
-/// written leaves nothing in it.
+/// `dest` is no engine then, and the restore may be begun anew. What is refused before anything was written leaves
+/// nothing in it.
 /// - [`ErrorKind::NotInLog`]: the target is after the last txn, or the source has no snapshot and log any more to
 ///   rebuild it.
 /// - [`ErrorKind::Corrupt`]: the log is damaged before the target, or the only snapshots that would do.
@@ -133,54 +143,27 @@ pub fn restore(
     options: &EngineOptions,
     what: &RestoreOptions,
 ) -> Result<RestoreReport> {
-    options.check()?;
-    let clock = Clock::real();
     let dest = dest.as_ref();
-    let reading = Directories::open_to_read(source.as_ref(), what.source_log_dir.as_deref())?;
-    let expected = options.log.expected_database_id;
-    let database_id = expected.unwrap_or_else(|| DatabaseId::random(&mut Random::from_system()));
+    let read = || {
+        let reading = Directories::open_to_read(source.as_ref(), what.source_log_dir.as_deref())?;
+        let source = Source::open(&reading, &options.log)?;
+        let (tree, report) = source.rebuild(what, options, &Clock::real())?;
+        Ok((tree, report, source.manifest.accepted))
+    };
     if what.execution == Execution::DryRun {
-        match Directories::open_to_read(dest, options.log_dir.as_deref()) {
-            Ok(home) => check_empty(&home, false)?,
-            Err(error) if is_not_there(&error) => {}
-            Err(error) => return Err(error),
-        }
-        let (_, report) = Source::open(&reading, &options.log)?.rebuild(what, options, &clock)?;
-        return Ok(RestoreReport { database_id, ..report });
+        Foundation::check(dest, options)?;
+        let expected = options.log.expected_database_id;
+        let database_id = expected.unwrap_or_else(|| DatabaseId::random(&mut Random::from_system()));
+        return read().map(|(_, report, _)| RestoreReport { database_id, ..report });
     }
-    let home = Directories::open(dest, options.log_dir.as_deref(), options.log.backend)?;
-    let root = home.root();
-    check_empty(&home, false)?;
-    // Before anything is written: what is refused leaves nothing behind.
-    let source = Source::open(&reading, &options.log)?;
-    let (tree, report) = source.rebuild(what, options, &clock)?;
-    let _lock = take_lock(root.as_ref())?;
-    // Another restore may have come before.
-    check_empty(&home, true)?;
-    let last_zxid = tree.last_zxid();
-    let accepted = source.manifest.accepted.max(last_zxid.epoch());
-    let home: Arc<dyn Home> = Arc::new(home);
-    let first = Generation { home: &home, number: 1, database_id, options, clock: &clock };
-    first.write(&first.store()?, tree, last_zxid.epoch())?;
-    ManifestFile::create(
-        &root,
-        EngineManifest { database_id, version: 1, accepted, generation: 1, spare: 0, established: true },
-    )?;
+    // Before the long part; nothing is written before `finish`.
+    let foundation = Foundation::begin(dest, options)?;
+    let (tree, report, accepted) = read()?;
+    let database_id = foundation.finish(tree, accepted)?;
     Ok(RestoreReport { database_id, ..report })
 }
 
-/// `locked` is whether there is a lock by now, which is ours.
-fn check_empty(home: &Directories, locked: bool) -> Result<()> {
-    let entries = home.root().list().map_err(|e| Error::io("list a directory", e))?;
-    let is_odd = |name: &str| !locked || name != LOCK_NAME;
-    if entries.iter().any(|entry| is_odd(&entry.name)) || !home.generations()?.is_empty() {
-        let why = "the directory to restore to is not empty".to_owned();
-        return Err(Error::new(ErrorKind::Invalid, "restore_not_empty", why));
-    }
-    Ok(())
-}
-
-fn is_not_there(error: &Error) -> bool {
+pub(super) fn is_not_there(error: &Error) -> bool {
     let kind = error.raw_os_error().map(|code| std::io::Error::from_raw_os_error(code).kind());
     kind == Some(std::io::ErrorKind::NotFound)
 }
@@ -257,6 +240,8 @@ pub(crate) struct Source {
     manifest: EngineManifest,
     snapshots: Arc<dyn Disk>,
     view: LogView,
+    /// See [`RestoreReport::log_begins_after`].
+    begins_after: Option<Zxid>,
 }
 
 impl Source {
@@ -269,8 +254,17 @@ impl Source {
         let snapshots = home.room_to_read(Room::Snapshots, manifest.generation)?;
         let log = home.room_to_read(Room::Log, manifest.generation)?;
         let options = LogOptions { expected_database_id: Some(manifest.database_id), ..options.clone() };
-        let (view, _) = options.view_on(&log)?;
-        Ok(Source { manifest, snapshots, view })
+        let (view, begins_after) = match options.view_on(&log) {
+            // Another state is made, and the directory stays as it is: a snapshot may do for what is missing.
+            Err(error) if error.code() == "segment_missing" => {
+                let options = LogOptions { oldest_may_be_missing: true, ..options };
+                let (view, _) = options.view_on(&log).map_err(|_| error)?;
+                let floor = view.floor_zxid();
+                (view, Some(floor))
+            }
+            seen => (seen?.0, None),
+        };
+        Ok(Source { manifest, snapshots, view, begins_after })
     }
 
     /// The engine in `dir`, and in `log` if its log is elsewhere.
@@ -305,6 +299,7 @@ impl Source {
         let report = RestoreReport {
             snapshot,
             skipped,
+            log_begins_after: self.begins_after,
             replayed: replayed.txns,
             replay_failures: replayed.failures,
             source_zxid,

@@ -1,14 +1,12 @@
 use std::path::Path;
 
-use super::home::{Directories, Home, Room};
-use super::manifest_file::ManifestFile;
-use super::open::check_is_new;
+use super::home::{Directories, Room};
 use super::options::EngineOptions;
-use super::view::snapshot_files;
+use super::view::{Place, snapshot_files};
 use crate::base::{Error, ErrorKind, Result, Zxid};
 use crate::log::looks::until_believed;
 use crate::log::retain::truncate_on;
-use crate::log::{Execution, LogOptions, TruncateReport};
+use crate::log::{Execution, TruncateReport};
 use crate::snapshot::{SnapshotFile, load};
 
 /// What [`Engine::truncate`](crate::Engine::truncate) would do.
@@ -30,18 +28,11 @@ pub struct TruncationPlan {
 /// does not hold it; else as [`EngineOptions::open_read_only`].
 pub fn plan_truncation(dir: impl AsRef<Path>, options: &EngineOptions, to: Zxid) -> Result<TruncationPlan> {
     let home = Directories::open_to_read(dir.as_ref(), options.log_dir.as_deref())?;
-    let Some(manifest) = ManifestFile::read(&home.root())? else {
-        check_is_new(&home)?;
-        return Err(Error::new(ErrorKind::Io, "no_log", "there is no engine in this directory".into()));
-    };
-    let manifest = manifest.get();
-    let room = |room| home.room_to_read(room, manifest.generation);
-    let log_disk = room(Room::Log)?;
-    let log_options = LogOptions { expected_database_id: Some(manifest.database_id), ..options.log.clone() };
-    let (view, _) = log_options.view_on(&log_disk)?;
-    let floor = view.floor_zxid();
+    let place = Place { options, home: &home };
+    let manifest = place.manifest()?;
+    let floor = place.log(&manifest)?.0.floor_zxid();
     let (mut snapshots_removed, mut begins_with) = (Vec::new(), None);
-    let snapshots = room(Room::Snapshots)?;
+    let snapshots = place.room_in_use(Room::Snapshots, &manifest)?;
     for (end, file) in snapshot_files(&snapshots, manifest.database_id)? {
         if end > to {
             snapshots_removed.push(end);
@@ -53,6 +44,7 @@ pub fn plan_truncation(dir: impl AsRef<Path>, options: &EngineOptions, to: Zxid)
         let why = format!("no snapshot is left from which the state at {to} could be rebuilt");
         return Err(Error::new(ErrorKind::NotInLog, "not_in_log", why));
     }
+    let log_disk = place.room_in_use(Room::Log, &manifest)?;
     let log = until_believed(|| truncate_on(&log_disk, to, Execution::DryRun), |_| None)?;
     Ok(TruncationPlan { log, snapshots_removed, begins_with })
 }

@@ -98,7 +98,7 @@ impl Place<'_> {
     pub(super) fn log(&self, manifest: &EngineManifest) -> Result<(LogView, RecoveryReport)> {
         let EngineManifest { database_id, generation, established, .. } = *manifest;
         let options = LogOptions { expected_database_id: Some(database_id), ..self.options.log.clone() };
-        options.view_on(&self.room(Room::Log, generation, established)?).map_err(|error| {
+        options.view_on(&self.room_in_use(Room::Log, manifest)?).map_err(|error| {
             if established && error.code() == "no_log" {
                 Error::corrupt("log_missing", "the directory holds no log, though there was one")
                     .in_file(&Room::Log.name(generation))
@@ -111,8 +111,8 @@ impl Place<'_> {
     /// The whole state, and the log whose end it is.
     pub(super) fn look(&self) -> Result<(EngineView, LogView)> {
         let manifest = self.manifest()?;
-        let EngineManifest { database_id, generation, accepted, established, .. } = manifest;
-        let snapshots = self.room(Room::Snapshots, generation, established)?;
+        let EngineManifest { database_id, generation, accepted, .. } = manifest;
+        let snapshots = self.room_in_use(Room::Snapshots, &manifest)?;
         let files = snapshot_files(&snapshots, database_id)?;
         let mut began = None;
         let mut listed = Vec::new();
@@ -166,7 +166,9 @@ impl Place<'_> {
         Ok((seen, view))
     }
 
-    fn room(&self, room: Room, generation: u64, established: bool) -> Result<Arc<dyn Disk>> {
+    /// The log's or the snapshots' directory of the generation in use.
+    pub(super) fn room_in_use(&self, room: Room, manifest: &EngineManifest) -> Result<Arc<dyn Disk>> {
+        let EngineManifest { generation, established, .. } = *manifest;
         self.home.room_if_there(room, generation)?.ok_or_else(|| {
             if established {
                 return missing(room, generation);

@@ -35,6 +35,11 @@ pub(crate) const ENGINE_MANIFEST_TEMP_NAME: &str = "engine.manifest.tmp";
 pub(crate) const ENGINE_MANIFEST_BYTES_MAX: usize = 4096;
 
 impl EngineManifest {
+    /// The first manifest of an engine whose state in use was made whole before it: nothing of it is to be created.
+    pub(crate) fn of_whole(database_id: DatabaseId, accepted: Epoch, generation: u64) -> EngineManifest {
+        EngineManifest { database_id, version: 1, accepted, generation, spare: 0, established: true }
+    }
+
     pub(crate) fn encode(&self) -> String {
         let mut out = String::with_capacity(192);
         let EngineManifest { database_id, version, accepted, generation, spare, established } = self;

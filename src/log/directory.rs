@@ -135,11 +135,15 @@ fn try_write(disk: &Arc<dyn Disk>, manifest: &Manifest) -> Result<()> {
     let wrap = |e| Error::io("write the manifest", e).in_file(MANIFEST_TEMP_NAME);
     remove_if_there(disk.as_ref(), MANIFEST_TEMP_NAME)?;
     let file = disk.open(MANIFEST_TEMP_NAME, OpenMode::CreateNew { direct: false }).map_err(wrap)?;
-    file.write_all_at(0, manifest.encode().as_bytes()).map_err(wrap)?;
-    if !crate::planted("manifest_unsynced") {
-        file.sync().map_err(wrap)?;
+    let text = manifest.encode();
+    let written = file
+        .write_all_at(0, text.as_bytes())
+        .and_then(|()| if crate::planted("manifest_unsynced") { Ok(()) } else { file.sync() });
+    if let Err(error) = written.and_then(|()| disk.rename(MANIFEST_TEMP_NAME, MANIFEST_NAME)) {
+        // A change that was refused leaves nothing behind. If this fails too, the next open does it.
+        let _best_effort = disk.remove(MANIFEST_TEMP_NAME);
+        return Err(wrap(error));
     }
-    disk.rename(MANIFEST_TEMP_NAME, MANIFEST_NAME).map_err(wrap)?;
     sync_dir(disk.as_ref())
 }
 

@@ -364,7 +364,10 @@ impl Log {
     pub fn truncate(self, to: Zxid) -> Result<(Log, TruncateReport)> {
         let disk = self.shared.directory.disk().clone();
         let options = self.shared.options.clone();
+        let shared = self.shared.clone();
         let lock = self.close_keeping_lock()?;
+        // Before it is done, and also if it fails: the next open may find it done.
+        shared.cut(to);
         let report = truncate_locked(&disk, to)?;
         let (log, _) = options.open_on(&disk, lock, None)?;
         Ok((log, report))

@@ -123,6 +123,9 @@ pub struct LogOptions {
     pub(crate) created_after: Zxid,
     /// Whether a directory without a log is refused instead of taken for a new one.
     pub(crate) must_exist: bool,
+    /// Whether a view takes a log whose oldest segments are missing for one that was purged up to the first one that is
+    /// there. Only for whoever makes another state of it, and says so.
+    pub(crate) oldest_may_be_missing: bool,
 }
 
 impl Default for LogOptions {
@@ -143,6 +146,7 @@ impl Default for LogOptions {
             stuck_after: Duration::from_secs(30),
             created_after: Zxid::ZERO,
             must_exist: false,
+            oldest_may_be_missing: false,
         }
     }
 }

@@ -26,9 +26,7 @@ pub(crate) fn without_hole(file: Arc<dyn File>) -> io::Result<Arc<dyn File>> {
     if data_end >= len {
         return Ok(file);
     }
-    let mut page = vec![0; usize::try_from(limits::SEGMENT_HEADER_BYTES).expect("a page")];
-    let read = file.read_at(0, &mut page)?;
-    let least = match SegmentHeader::decode(&page[..read]) {
+    let least = match segment_header(file.as_ref())? {
         Ok(header) if header.capacity < len => {
             header.capacity.max(reach(file.as_ref(), &header, data_end.min(header.capacity))?)
         }
@@ -37,6 +35,13 @@ pub(crate) fn without_hole(file: Arc<dyn File>) -> io::Result<Arc<dyn File>> {
         Err(_) => limits::SEGMENT_HEADER_BYTES,
     };
     Ok(if least < len { Arc::new(WithoutHole { file, least }) } else { file })
+}
+
+/// Reads a segment's header page; within, what it says, or why it says nothing.
+pub(crate) fn segment_header(file: &dyn File) -> io::Result<crate::base::Result<SegmentHeader>> {
+    let mut page = vec![0; usize::try_from(limits::SEGMENT_HEADER_BYTES).expect("a page")];
+    let read = file.read_at(0, &mut page)?;
+    Ok(SegmentHeader::decode(&page[..read]))
 }
 
 /// Where the groups end that begin before `end`, and those that follow them at once as a seal does, by their

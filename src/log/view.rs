@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{Clock, Epoch, Error, ErrorKind, Result, Zxid};
-use crate::format::{DatabaseId, Numbering};
+use crate::format::{DatabaseId, Manifest, Numbering};
 use crate::io::Disk;
 use crate::log::directory::open_log_dir_to_read;
 use crate::log::looks::until_believed;
@@ -62,8 +62,18 @@ fn look_once(disk: &Arc<dyn Disk>, options: &LogOptions) -> Result<(Survey, Judg
         return Err(Error::new(ErrorKind::Io, "no_log", "there is no log in this directory".into()));
     };
     check_owner(manifest, options)?;
-    let judged = judge(&found, manifest)?;
+    let shorter = if options.oldest_may_be_missing { without_missing_oldest(&found, manifest) } else { None };
+    let judged = judge(&found, shorter.as_ref().unwrap_or(manifest))?;
     Ok((found, judged))
+}
+
+/// The manifest of a log that was purged up to the first segment that is there; none if none is missing before it, or
+/// it does not say what it follows.
+fn without_missing_oldest(found: &Survey, manifest: &Manifest) -> Option<Manifest> {
+    let mut ours = found.segments.range(manifest.first_seq..).filter(|(seq, _)| !manifest.is_cut_away(**seq));
+    let (first_seq, scan) = ours.next().filter(|(seq, _)| **seq > manifest.first_seq)?;
+    let floor_zxid = scan.floor_zxid.filter(|_| scan.header.is_ok())?;
+    Some(Manifest { first_seq: *first_seq, floor_zxid, ..manifest.clone() })
 }
 
 impl LogView {

@@ -289,3 +289,6 @@ impl Sealed {
 }
 
 const _: () = assert!(BLOCK_BYTES > SESSION_BYTES);
+
+#[cfg(test)]
+mod large_tests;

@@ -60,7 +60,7 @@ impl NodeBatch {
             let Some(node) = file.next_node()? else { break };
             let (path_at, data_at) = (batch.paths.len(), batch.data.len());
             batch.paths.push_str(node.path);
-            batch.data.extend_from_slice(node.data.unwrap_or_default());
+            batch.data.extend_from_slice(node.data.unwrap_or(&[]));
             let data = node.data.map(|_| data_at..batch.data.len());
             let fields = SnapshotNode { path: "", data: None, acl: None, ..node };
             batch.nodes.push((path_at..batch.paths.len(), data, fields));

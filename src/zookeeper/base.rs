@@ -105,6 +105,7 @@ impl Recovery<'_> {
             return Err(corrupt(format!("{} nodes have no parent", done.orphans)));
         }
         self.tree = done.tree;
+        // Older formats have none.
         let trailer = snapshot.trailer().unwrap_or_default();
         self.check_name(file, trailer)?;
         let digest = trailer.digest.filter(|(zxid, _)| *zxid >= file.zxid);

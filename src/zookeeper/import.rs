@@ -13,6 +13,7 @@ pub const LENGTH_LIMIT_DEFAULT: u32 = 64 << 20;
 
 /// What to take over from ZooKeeper's data.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own, set by its own method")]
 pub struct ImportOptions {
     pub(super) target: RestoreTarget,
     pub(super) sessions: bool,

@@ -309,7 +309,7 @@ mod tests {
                     TxnBody::CloseSession { paths: Some(Paths::from_slice(&[])) }
                 }
                 ref check @ TxnBody::Check { .. } => {
-                    let check = [check.clone()];
+                    let check = [*check];
                     back.with(|back| assert_eq!(back.body, TxnBody::Multi(Ops::from_slice(&check))));
                     continue;
                 }

@@ -89,7 +89,8 @@ mod tests {
         fn read_bytes_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
             let len = buf.len().min(usize::try_from(self.len.saturating_sub(offset)).unwrap_or(usize::MAX));
             for (at, byte) in (offset..).zip(&mut buf[..len]) {
-                let inside = at.checked_sub(self.entry_at).and_then(|at| self.entry.get(at as usize));
+                let inside =
+                    at.checked_sub(self.entry_at).and_then(|at| self.entry.get(usize::try_from(at).ok()?));
                 *byte = inside.copied().unwrap_or(0);
             }
             Ok(len)

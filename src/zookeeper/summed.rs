@@ -17,7 +17,7 @@ pub(super) struct Summed<R> {
     held: Vec<u8>,
     /// How many of `held` were taken, and how many of these are in the checksum.
     at: usize,
-    summed: usize,
+    added: usize,
     adler: Adler32,
     /// Where `held` begins.
     start: u64,
@@ -31,7 +31,7 @@ impl<R> std::fmt::Debug for Summed<R> {
 
 impl<R> Summed<R> {
     pub(super) fn new(inner: R, limit: u32) -> Summed<R> {
-        Summed { inner, limit, held: Vec::new(), at: 0, summed: 0, adler: Adler32::new(), start: 0 }
+        Summed { inner, limit, held: Vec::new(), at: 0, added: 0, adler: Adler32::new(), start: 0 }
     }
 
     /// What it reads.
@@ -46,8 +46,8 @@ impl<R> Summed<R> {
 
     /// The checksum of all that were taken.
     pub(super) fn checksum(&mut self) -> u32 {
-        self.adler.write_slice(&self.held[self.summed..self.at]);
-        self.summed = self.at;
+        self.adler.write_slice(&self.held[self.added..self.at]);
+        self.added = self.at;
         self.adler.checksum()
     }
 
@@ -81,7 +81,7 @@ impl<R: Read> Summed<R> {
         self.checksum();
         self.held.drain(..self.at);
         self.start += self.at as u64;
-        (self.at, self.summed) = (0, 0);
+        (self.at, self.added) = (0, 0);
         self.held.shrink_to(2 * PIECE_BYTES);
         while self.held.len() < len {
             // Memory grows with what is there, not with what a length says.

@@ -70,11 +70,8 @@ impl Unexplained {
         let Outcome::Failed(code) = outcome else { return };
         let is_later = |path: &str| tree.get(path).is_some_and(|node| node.stored().czxid >= zxid);
         match *body {
-            TxnBody::Create(ref create) if *code == Code::NODE_EXISTS => {
-                if !is_later(create.path) {
-                    self.cannot_be(zxid);
-                }
-            }
+            TxnBody::Create(ref create) if *code == Code::NODE_EXISTS && is_later(create.path) => {}
+            TxnBody::Create(_) if *code == Code::NODE_EXISTS => self.cannot_be(zxid),
             TxnBody::Create(ref create) => {
                 // No ephemeral node has children.
                 let parent = create.path.rsplit_once('/').map_or("", |(parent, _)| parent);

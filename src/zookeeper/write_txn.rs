@@ -15,7 +15,7 @@ pub(super) fn put_txn(out: &mut Vec<u8>, txn: &Txn<'_>, digest: Option<u64>, for
         }
         // By itself, no server reads it again.
         TxnBody::Check { .. } => {
-            let check = [txn.body.clone()];
+            let check = [txn.body];
             return put_txn_of(out, txn, &TxnBody::Multi(Ops::from_slice(&check)), digest, format);
         }
         body => body,

@@ -13,6 +13,7 @@ mod golden;
 mod golden_snapshot;
 mod golden_txns;
 mod kill_loop;
+mod large_segments;
 mod recovery_codes;
 mod replaying_open;
 mod snapshot_memory;

@@ -69,6 +69,10 @@ fn print(arguments: &RestoreArguments, report: &RestoreReport, output: &mut Outp
     let RestoreReport {
         snapshot, skipped, replayed, source_zxid, closed_sessions, last_zxid, digest, ..
     } = report;
+    if report.log_begins_after.is_some() {
+        // As with the snapshots.
+        output.found(Outcome::Damaged);
+    }
     if output.json {
         let skipped =
             skipped.iter().map(|(end, error)| json!({ "zxid": zxid(*end), "error": error_object(error) }));
@@ -83,11 +87,15 @@ fn print(arguments: &RestoreArguments, report: &RestoreReport, output: &mut Outp
             "replay_failures": integer(report.replay_failures),
             "closed_sessions": integer(*closed_sessions),
             "skipped": skipped.collect::<Vec<_>>(),
+            "log_begins_after": report.log_begins_after.map(zxid),
             "database_id": (!arguments.dry_run).then(|| report.database_id.to_string()),
         }));
     }
     for (end, error) in skipped {
         output.line(&format!("the snapshot {end} was passed over: {error}"))?;
+    }
+    if let Some(floor) = report.log_begins_after {
+        output.line(&format!("the oldest segments of the log are missing: it begins after {floor}"))?;
     }
     let from =
         snapshot.as_ref().map_or("an empty tree".to_owned(), |info| format!("the snapshot {}", info.end));

@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     /// The idle log wants a mark; the next committer that is kicked writes it.
     pub(super) mark_due: AtomicBool,
     pub(super) stop: AtomicBool,
+    /// What comes after is no part of the log any more; all of it is as long as the log is open.
+    pub(super) cut_after: AtomicU64,
     pub(crate) segments: RwLock<SegmentSet>,
     pub(crate) pins: Mutex<Pins>,
     pub(crate) directory: LogDirectory,
@@ -110,6 +112,16 @@ pub(crate) enum Patience {
 }
 
 impl Shared {
+    /// Tells readers that are still there that what comes after `last` is cut off, or replaced.
+    pub(crate) fn cut(&self, last: Zxid) {
+        self.cut_after.store(last.get(), Ordering::Release);
+    }
+
+    /// What readers may still be given; none if it is all there is.
+    pub(crate) fn cut_after(&self) -> Option<Zxid> {
+        Some(self.cut_after.load(Ordering::Acquire)).filter(|last| *last != u64::MAX).map(Zxid::new)
+    }
+
     pub(crate) fn new(opened: Opened, start: StartOptions) -> Result<Arc<Shared>> {
         let StartOptions { options, clock, random, lock } = start;
         let disk = opened.directory.disk().clone();
@@ -138,6 +150,7 @@ impl Shared {
             prepare: HotCondition::new(),
             durable: Watermark::new(opened.position.last_zxid),
             epoch: AtomicU64::new(opened.position.epoch.get()),
+            cut_after: AtomicU64::new(u64::MAX),
             failed: OnceLock::new(),
             waiting: WaitingRoom::new(),
             keeper: WaitWord::default(),

@@ -7,6 +7,7 @@ use super::lead::Begin;
 use super::shared::Shared;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
 use crate::io::{Lock, WriteMode};
+use crate::log::Log;
 use crate::log::directory::sync_segment;
 use crate::log::segments::Segment;
 
@@ -39,7 +40,7 @@ impl Threads {
 
     /// Ends them. They finish the write they are at; a write that is stuck is not waited for.
     pub(crate) fn stop(&mut self, shared: &Shared) {
-        shared.stop.store(true, Ordering::Release);
+        shared.tell_to_stop();
         shared.prepare.notify_all();
         shared.room.notify_all();
         shared.keeper.wake_all();
@@ -53,7 +54,22 @@ impl Threads {
     }
 }
 
+impl Log {
+    /// [Closes](Log::close) the log because another history takes its place: readers are told so.
+    pub(crate) fn close_replaced(self) -> Result<()> {
+        self.shared.cut(Zxid::ZERO);
+        self.close()
+    }
+}
+
 impl Shared {
+    /// Under the lock: between a thread's look at the flag and its sleep the word would be lost, and the preparer sleeps
+    /// for an hour.
+    fn tell_to_stop(&self) {
+        let _inner = self.inner.lock();
+        self.stop.store(true, Ordering::Release);
+    }
+
     /// Writes all that is logged, and lets nothing more in. Errors of this kind are what appends get from
     /// now on.
     pub(crate) fn drain(&self, kind: ErrorKind) -> Result<()> {
@@ -198,5 +214,31 @@ impl Shared {
             self.room.wait_for(&mut inner, left);
             inner.room_waiters -= 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LogOptions;
+    use crate::sim::SimDisk;
+
+    /// Found by fuzzing the engine: a close waited for a preparer that had looked just before it was told.
+    #[test]
+    fn nobody_is_told_to_stop_between_a_look_and_a_sleep() {
+        let (log, _) = LogOptions::new().open_sim(&SimDisk::new(1)).expect("open");
+        let shared = log.shared.clone();
+        // As the preparer holds it while it looks.
+        let looking = shared.inner.lock();
+        std::thread::scope(|scope| {
+            let closing = scope.spawn(|| shared.tell_to_stop());
+            // Nobody tells: that is the fault. So long it would take at most.
+            shared.helpers.announce();
+            shared.helpers.sleep(shared.helpers.value(), Some(Duration::from_millis(50)));
+            let is_told = shared.stop.load(Ordering::Acquire);
+            drop(looking);
+            closing.join().expect("told");
+            assert!(!is_told && shared.stop.load(Ordering::Acquire));
+        });
     }
 }

@@ -100,17 +100,28 @@ impl LogReader {
     ///
     /// # Errors
     /// [`ErrorKind::Corrupt`] if what stands there is damaged, [`ErrorKind::Io`] if it cannot be read.
+    /// [`ErrorKind::NotInLog`] if the log was truncated since, and all that is left of it has been read.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         // Found first and borrowed afterwards: a record is handed out as a loan from the window.
         loop {
             if let Some(found) = self.cursor.as_mut().and_then(|c| c.next(&self.window, self.last)) {
+                self.check_not_cut(found.zxid)?;
                 self.last = found.zxid;
                 return Ok(Some(found.record(&self.window)));
             }
             self.cursor = None;
             if !self.next_group()? {
+                self.check_not_cut(Zxid::MAX)?;
                 return Ok(None);
             }
+        }
+    }
+
+    /// What was durable when the log was open may be no part of it any more.
+    fn check_not_cut(&self, zxid: Zxid) -> Result<()> {
+        match self.shared.cut_after() {
+            Some(last) if zxid > last => Err(not_in_log(self.last, "the log was truncated or replaced")),
+            _ => Ok(()),
         }
     }
 

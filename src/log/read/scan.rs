@@ -228,7 +228,7 @@ impl Walk<'_> {
             }
             let head = window.get(self.file, offset, GROUP_HEADER_BYTES)?;
             let Some(header) = head.and_then(|b| GroupHeader::decode(b, self.seed, self.seq, offset)) else {
-                let zeros = self.zeros_from(window, offset)?;
+                let zeros = zeros_from(self.file, window, offset)?;
                 return stop(if zeros { StopKind::Zeros } else { StopKind::Garbage }, None);
             };
             if limit.is_some() && limit == Some(header.prev_zxid) {
@@ -277,10 +277,6 @@ impl Walk<'_> {
         scan.last_zxid.or(scan.floor_zxid).is_none_or(|last| header.prev_zxid == last)
             && header.epoch >= scan.epoch
             && (scan.groups == 0 || header.time_max_before_ms == scan.time_max_ms)
-    }
-
-    fn zeros_from(&self, window: &mut Window, from: u64) -> Result<bool> {
-        zeros_from(self.file, window, from)
     }
 
     /// Looks at every block boundary behind the stop for valid group headers: they are the evidence.

@@ -1,11 +1,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::base::{Epoch, Error, ErrorKind, Result, Zxid, limits};
-use crate::format::{Cut, DatabaseId, Manifest, Numbering, SegmentHeader, aside_number, segment_name};
+use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
+use crate::format::{Cut, DatabaseId, Manifest, Numbering, aside_number, segment_name};
 use crate::io::{DirEntry, Disk};
 use crate::log::directory::open_segment;
 use crate::log::read::{SegmentScan, StopKind, scan_segment};
+use crate::log::segment_file::segment_header;
 
 /// A manifest made from what the segments say of themselves.
 #[derive(Debug)]
@@ -70,10 +71,8 @@ fn common_database(disk: &dyn Disk, found: &[(u64, u64)]) -> Result<DatabaseId> 
     for (seq, _) in found {
         let name = segment_name(*seq);
         let file = open_segment(disk, &name)?;
-        let mut page = vec![0; usize::try_from(limits::SEGMENT_HEADER_BYTES).expect("a page")];
-        let wrap = |e| Error::io("read a segment's header", e).in_file(&name);
-        let read = file.read_at(0, &mut page).map_err(wrap)?;
-        let header = match SegmentHeader::decode(&page[..read]) {
+        let read = segment_header(file.as_ref());
+        let header = match read.map_err(|e| Error::io("read a segment's header", e).in_file(&name))? {
             Ok(header) if header.seq == *seq => header,
             Err(error) if error.kind() == ErrorKind::Unsupported => return Err(error.in_file(&name)),
             // Damaged or misnamed: it has no say.

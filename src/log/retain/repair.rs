@@ -12,6 +12,7 @@ use crate::format::{
 use crate::io::{Disk, File, OpenMode};
 use crate::log::directory::{open_segment, read_manifest, take_lock_unless};
 use crate::log::read::{Damage, Window, not_in_log, payload_is_right, segment_damage};
+use crate::log::segment_file::segment_header;
 
 /// What a repair did or would do, and what is still damaged in the same segment then.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -246,10 +247,8 @@ fn find_group(disk: &Arc<dyn Disk>, manifest: &Manifest, zxid: Zxid) -> Result<O
         let name = segment_name(seq);
         let file = open_segment(disk.as_ref(), &name)?;
         let wrap = |e| Error::io("read a segment", e).in_file(&name);
-        let mut page = vec![0; usize::try_from(limits::SEGMENT_HEADER_BYTES).expect("one page")];
-        let read = file.read_at(0, &mut page).map_err(wrap)?;
         // A segment whose header is damaged, or that is another database's, holds nothing to repair.
-        let Ok(header) = SegmentHeader::decode(&page[..read]) else { continue };
+        let Ok(header) = segment_header(file.as_ref()).map_err(wrap)? else { continue };
         if header.database_id != manifest.database_id || header.seq != seq {
             continue;
         }

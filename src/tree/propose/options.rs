@@ -3,10 +3,12 @@ use crate::base::limits;
 /// How requests are checked. The same for all of a [`Proposer`](super::Proposer)'s.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own, set by its own method")]
 pub struct ProposeOptions {
     pub(super) extended_types: bool,
     pub(super) enforce_quota: bool,
     pub(super) skip_acl: bool,
+    pub(super) only_known_sessions: bool,
     pub(super) txn_bytes_max: u64,
     pub(super) schemes: Vec<String>,
 }
@@ -19,6 +21,7 @@ impl ProposeOptions {
             extended_types: false,
             enforce_quota: false,
             skip_acl: false,
+            only_known_sessions: false,
             txn_bytes_max: limits::RECORD_BYTES_DEFAULT,
             schemes: ["x509", "sasl"].map(str::to_owned).to_vec(),
         }
@@ -39,6 +42,18 @@ impl ProposeOptions {
     /// Whether everybody may do everything: ZooKeeper's `skipACL`. The lists of new nodes are still looked at.
     pub fn skip_acl(mut self, on: bool) -> ProposeOptions {
         self.skip_acl = on;
+        self
+    }
+
+    /// Whether a session that is neither in the tree nor on its way may do nothing (default: it may do all but own nodes,
+    /// as a session may that lives in another server's memory only). Session 0 is the server itself, and may.
+    ///
+    /// Source: `LeaderSessionTracker.checkSession`: a leader refuses such a session with
+    /// [`Code::SESSION_EXPIRED`](crate::Code::SESSION_EXPIRED) unless `localSessionsEnabled` is set. A server of 3.8.0 that
+    /// stands alone answers [`Code::UNKNOWN_SESSION`](crate::Code::UNKNOWN_SESSION), but `SESSION_EXPIRED` if an ephemeral
+    /// node was asked for, or if the session is just being closed; that was tried.
+    pub fn only_known_sessions(mut self, on: bool) -> ProposeOptions {
+        self.only_known_sessions = on;
         self
     }
 

@@ -76,19 +76,28 @@ impl Step<'_> {
         Ok(Arc::from(fixed.as_list().as_bytes()))
     }
 
-    /// Checks that the session that asks is not about to end. One that is not known may live elsewhere.
+    /// Checks that the session that asks is not about to end. One that is not known may live elsewhere, if the options
+    /// say so.
     pub(super) fn is_not_closing(&self) -> Result<(), Code> {
-        match self.outstanding.session(self.context.session_id) {
+        let id = self.context.session_id;
+        match self.outstanding.session(id) {
             Some(SessionState::Closing) => Err(Code::SESSION_EXPIRED),
+            None if self.options.only_known_sessions && id != 0 => self.is_known(),
             _ => Ok(()),
         }
     }
 
     /// Checks that the session that asks can own nodes. One that is not known has expired.
     ///
-    /// Source: `SessionTrackerImpl.checkGlobalSession`.
+    /// Source: `SessionTrackerImpl.checkGlobalSession` and `LeaderSessionTracker.checkGlobalSession`; a server of 3.8.0
+    /// answers the same for a session that never was, one that is being closed and one that has ended, also where the
+    /// path would be refused.
     pub(super) fn is_live(&self) -> Result<(), Code> {
         self.is_not_closing()?;
+        self.is_known()
+    }
+
+    fn is_known(&self) -> Result<(), Code> {
         let id = self.context.session_id;
         let is_known = self.outstanding.session(id).is_some() || self.tree.session_timeout_ms(id).is_some();
         if is_known { Ok(()) } else { Err(Code::SESSION_EXPIRED) }

@@ -242,3 +242,24 @@ fn df_06_a_manifest_that_fails_poisons() {
         assert_eq!(content(&log), model((1..=15).map(t)), "{op:?}");
     }
 }
+
+/// A change of the manifest that a full disk refuses leaves nothing behind, and changes nothing; what a crash left of one
+/// is cleared away by the next open.
+#[test]
+fn df_03_a_change_that_is_refused_leaves_no_half_of_a_manifest() {
+    const TEMP: &str = "log.manifest.tmp";
+    for op in [FaultOp::Create, FaultOp::Write, FaultOp::Sync, FaultOp::Rename] {
+        let disk = SimDisk::new(3);
+        log_of(&disk, 25).close().unwrap();
+        let (log, _) = tens().open_sim(&disk).unwrap();
+        let fault = Fault::next(op, Effect::Error(ENOSPC)).on(NamePattern::Exact(TEMP.into()));
+        disk.inject(fault.times(u64::MAX));
+        assert_eq!(refused(log.truncate(t(5))).kind(), ErrorKind::NoSpace, "{op:?}");
+        assert!(!disk.names().iter().any(|name| name == TEMP), "{op:?}: {:?}", disk.names());
+        disk.clear_faults();
+        disk.write_file(TEMP, b"");
+        let (log, report) = tens().open_sim(&disk).unwrap();
+        assert_eq!((report.last_zxid, content(&log)), (t(25), model((1..=25).map(t))), "{op:?}");
+        assert!(!disk.names().iter().any(|name| name == TEMP), "{op:?}: {:?}", disk.names());
+    }
+}

@@ -46,6 +46,36 @@ fn only_a_live_session_owns_nodes() {
     assert_eq!(leader.propose(create_as(CreateMode::Ephemeral, "/e")), Code::SESSION_EXPIRED);
 }
 
+/// As a leader without local sessions answers; what a server of 3.8.0 does with each of these was looked up in its log.
+#[test]
+fn a_session_that_nobody_knows_does_nothing_if_the_options_say_so() {
+    let requests = [
+        create_as(CreateMode::Ephemeral, "/e"),
+        create_as(CreateMode::Ephemeral, "no path"),
+        create_as(CreateMode::Container, "/c"),
+        create("/p", b""),
+        delete("/nope"),
+        set("/nope", b""),
+        Request::SetAcl { path: "/nope", acl: open(), version: -1 },
+        Request::Check { path: "/nope", version: -1 },
+        Request::Multi(&[Request::Check { path: "/", version: -1 }]),
+    ];
+    let mut leader = Leader::new(options().only_known_sessions(true));
+    leader.session_id = 5;
+    for request in requests {
+        assert_eq!(leader.propose(request), Code::SESSION_EXPIRED, "{request:?}");
+    }
+    assert_eq!(leader.propose(Request::CreateSession { timeout_ms: 9 }), Code::OK);
+    assert_eq!(leader.propose(create("/on-its-way", b"")), Code::OK);
+    leader.apply_all();
+    assert_eq!(leader.propose(create("/known", b"")), Code::OK);
+    assert_eq!(leader.propose(Request::CloseSession), Code::OK);
+    leader.apply_all();
+    assert_eq!(leader.propose(create("/ended", b"")), Code::SESSION_EXPIRED);
+    leader.session_id = 0;
+    assert_eq!(leader.propose(create("/of-the-server", b"")), Code::OK);
+}
+
 #[test]
 fn a_session_takes_with_it_what_it_has_by_then() {
     let mut leader = Leader::new(options());
