@@ -65,4 +65,3 @@ run_one quota/data 3.5 "" 21816
 run_one snapcount/data 3.9 "" 21817
 run_one fmt-39 3.9 "" 21818
 run_one basic/data 3.6 "--log-tail" 21819
-run_one basic/data 3.4 "" 21820
