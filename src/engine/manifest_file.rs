@@ -7,7 +7,7 @@ use crate::base::{Epoch, Error, Result};
 use crate::format::{
     ENGINE_MANIFEST_BYTES_MAX, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest,
 };
-use crate::io::{Disk, OpenMode};
+use crate::io::{Disk, OpenMode, replace_file};
 
 /// The manifest at the top of an engine's directory, and the one way to change it.
 #[derive(Debug)]
@@ -85,15 +85,8 @@ fn write(disk: &dyn Disk, manifest: &EngineManifest) -> Result<()> {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(wrap(e)),
         _ => {}
     }
-    let file = disk.open(ENGINE_MANIFEST_TEMP_NAME, OpenMode::CreateNew { direct: false }).map_err(wrap)?;
-    let text = manifest.encode();
-    let written = file
-        .write_all_at(0, text.as_bytes())
-        .and_then(|()| if crate::planted("engine_manifest_unsynced") { Ok(()) } else { file.sync() });
-    if let Err(error) = written.and_then(|()| disk.rename(ENGINE_MANIFEST_TEMP_NAME, ENGINE_MANIFEST_NAME)) {
-        // A change that was refused leaves nothing behind. If this fails too, the next change does it.
-        let _best_effort = disk.remove(ENGINE_MANIFEST_TEMP_NAME);
-        return Err(wrap(error));
-    }
+    let names = (ENGINE_MANIFEST_TEMP_NAME, ENGINE_MANIFEST_NAME);
+    let synced = !crate::planted("engine_manifest_unsynced");
+    replace_file(disk, names, manifest.encode().as_bytes(), synced).map_err(wrap)?;
     disk.sync_dir().map_err(wrap)
 }

@@ -10,6 +10,7 @@ mod lock;
 mod medium;
 mod prefetch;
 mod probe;
+mod replace;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 mod threads;
@@ -32,4 +33,5 @@ pub(crate) use dir::{open_dir, open_dir_to_read};
 pub(crate) use duplicate::{Duplicated, copy, duplicate};
 pub(crate) use folders::{ensure_dir, names_in, remove_dir};
 pub(crate) use prefetch::prefetch;
+pub(crate) use replace::replace_file;
 pub(crate) use wait_word::WaitWord;

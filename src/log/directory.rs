@@ -7,7 +7,7 @@ use crate::base::{Error, ErrorKind, Result, limits};
 use crate::format::{
     LOCK_NAME, MANIFEST_NAME, MANIFEST_TEMP_NAME, Manifest, Name, RESERVE_NAME, segment_name,
 };
-use crate::io::{BackendChoice, Disk, File, Lock, OpenMode, open_dir, open_dir_to_read};
+use crate::io::{BackendChoice, Disk, File, Lock, OpenMode, open_dir, open_dir_to_read, replace_file};
 use crate::log::segment_file::without_hole;
 
 /// The directory of a log: its manifest, and the one way to change it.
@@ -134,16 +134,10 @@ pub(crate) fn or_with_reserve<T>(disk: &dyn Disk, mut attempt: impl FnMut() -> R
 fn try_write(disk: &Arc<dyn Disk>, manifest: &Manifest) -> Result<()> {
     let wrap = |e| Error::io("write the manifest", e).in_file(MANIFEST_TEMP_NAME);
     remove_if_there(disk.as_ref(), MANIFEST_TEMP_NAME)?;
-    let file = disk.open(MANIFEST_TEMP_NAME, OpenMode::CreateNew { direct: false }).map_err(wrap)?;
+    let synced = !crate::planted("manifest_unsynced");
     let text = manifest.encode();
-    let written = file
-        .write_all_at(0, text.as_bytes())
-        .and_then(|()| if crate::planted("manifest_unsynced") { Ok(()) } else { file.sync() });
-    if let Err(error) = written.and_then(|()| disk.rename(MANIFEST_TEMP_NAME, MANIFEST_NAME)) {
-        // A change that was refused leaves nothing behind. If this fails too, the next open does it.
-        let _best_effort = disk.remove(MANIFEST_TEMP_NAME);
-        return Err(wrap(error));
-    }
+    replace_file(disk.as_ref(), (MANIFEST_TEMP_NAME, MANIFEST_NAME), text.as_bytes(), synced)
+        .map_err(wrap)?;
     sync_dir(disk.as_ref())
 }
 
