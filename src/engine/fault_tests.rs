@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::home::Room;
 use super::pipeline::Unobserved;
-use super::sim_home::{Cut, SimHome};
+use super::sim_home::{Cut, SimHome, image_of};
 use super::trigger::SnapshotTrigger;
 use super::*;
 use crate::base::{Clock, Epoch, ErrorKind, Random, Result, Zxid};
@@ -161,11 +161,7 @@ fn sn_04_a_snapshot_and_its_purge_may_be_cut_short_anywhere() {
     // Those of the snapshots and of the log; the one at the top has no part in it.
     for disk in [1, 2] {
         for operations in 1.. {
-            let image = match operations % 3 {
-                0 => CrashImage::DropUnsynced,
-                1 => CrashImage::KeepAll,
-                _ => CrashImage::Random(operations),
-            };
+            let image = image_of(operations);
             let home = Arc::new(base.fork());
             let (engine, _) = options.open_home(home.clone(), Box::new(Unobserved)).unwrap();
             home.cut_at(Cut::Disk(disk), operations, image);

@@ -165,9 +165,8 @@ fn check_vacant(home: &dyn Home, place: &[u8]) -> Result<()> {
 mod tests {
     use super::*;
     use crate::engine::pipeline::Unobserved;
-    use crate::engine::sim_home::{Cut, SimHome};
+    use crate::engine::sim_home::{Cut, SimHome, image_of};
     use crate::log::LogOptions;
-    use crate::sim::CrashImage;
     use crate::tree::random_txns;
 
     /// The power is cut at each operation: what is there then is the engine, whole, or nothing that opens, and it is
@@ -186,11 +185,7 @@ mod tests {
         let (mut points, mut anew) = (0, 0);
         for cut in [Cut::Disk(0), Cut::Next(Room::Log), Cut::Next(Room::Snapshots)] {
             for operations in 1..300 {
-                let image = match operations % 3 {
-                    0 => CrashImage::DropUnsynced,
-                    1 => CrashImage::KeepAll,
-                    _ => CrashImage::Random(operations),
-                };
+                let image = image_of(operations);
                 let home = Arc::new(SimHome::new(operations));
                 let begin = || Foundation::begin_in(home.clone(), &options);
                 let foundation = begin().unwrap();

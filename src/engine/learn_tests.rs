@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::home::Room;
 use super::pipeline::Unobserved;
-use super::sim_home::{Cut, SimHome};
+use super::sim_home::{Cut, SimHome, image_of};
 use super::simulation::{Sent, send};
 use super::*;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
@@ -150,11 +150,7 @@ fn ls_06_a_learner_is_crash_safe_at_each_operation_of_each_plan() {
         for (cut, commit) in cuts.into_iter().flat_map(|c| [(c, Commit::WhenDurable), (c, Commit::ByServer)])
         {
             for operations in 1.. {
-                let image = match operations % 3 {
-                    0 => CrashImage::DropUnsynced,
-                    1 => CrashImage::KeepAll,
-                    _ => CrashImage::Random(operations),
-                };
+                let image = image_of(operations);
                 let home = Arc::new(case.learner.fork());
                 home.cut_at(cut, operations, image);
                 let learnt = open(&home, commit)

@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use super::home::Room;
 use super::pipeline::Unobserved;
-use super::sim_home::{Cut, SimHome};
+use super::sim_home::{Cut, SimHome, image_of};
 use super::*;
 use crate::base::{Epoch, ErrorKind, Result, Zxid};
 use crate::format::{Acl, ENGINE_MANIFEST_NAME, segment_name};
 use crate::log::LogOptions;
-use crate::sim::CrashImage;
 use crate::tree::{CreateRequest, Request, SetWatches, WatchTable};
 
 fn options() -> EngineOptions {
@@ -209,11 +208,7 @@ fn ep_03_a_crash_in_an_epoch_change_of_the_engine_leaves_the_old_or_the_new_one(
     let (mut points, mut seen) = (0, [0; 3]);
     for disk in 0..3 {
         for operations in 1..400 {
-            let image = match operations % 3 {
-                0 => CrashImage::DropUnsynced,
-                1 => CrashImage::KeepAll,
-                _ => CrashImage::Random(operations),
-            };
+            let image = image_of(operations);
             let home = Arc::new(base.fork());
             let (engine, _) = options().open_home(home.clone(), Box::new(Unobserved)).unwrap();
             home.cut_at(Cut::Disk(disk), operations, image);

@@ -28,6 +28,16 @@ pub(super) enum Cut {
     Next(Room),
 }
 
+/// What a power cut at so many operations leaves, so that a test which tries them all sees each sort of it.
+#[cfg(test)]
+pub(super) fn image_of(operations: u64) -> CrashImage {
+    match operations % 3 {
+        0 => CrashImage::DropUnsynced,
+        1 => CrashImage::KeepAll,
+        _ => CrashImage::Random(operations),
+    }
+}
+
 impl SimHome {
     pub(super) fn new(seed: u64) -> SimHome {
         let (rooms, next_cut) = (Mutex::default(), Mutex::default());
