@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::data_tree::{DataTree, ROOT};
-use super::digest::Content;
+use super::digest::{Content, node_digest};
 use super::lookup::Spot;
 use super::node_batch::{BatchNode, NodeBatch};
 use super::path;
@@ -102,16 +102,21 @@ impl TreeLoader {
         Some(spot)
     }
 
-    fn put_at(&mut self, spot: &Spot<'_>, BatchNode { node, place, content, digest }: &BatchNode<'_>) {
+    fn put_at(&mut self, spot: &Spot<'_>, node: &BatchNode<'_>) {
+        self.place(spot, &node.node, node.content, node.digest);
+        if let Some((parent, name)) = node.place {
+            self.forget_waiting(parent, name);
+        }
+    }
+
+    /// Makes what is at a spot this node.
+    fn place(&mut self, spot: &Spot<'_>, node: &WalkedNode<'_>, content: Content<'_>, digest: u64) {
         let tree = &mut self.tree;
         if let Some(id) = tree.at_spot(spot) {
-            tree.overwrite(id, node);
+            tree.overwrite(id, node, content);
         } else {
             // Only of more nodes than there are numbers one finds no place; the digest tells.
-            let _placed = tree.plant_digested(spot, node.path, *content, node.acl, &node.stat, *digest);
-        }
-        if let Some((parent, name)) = place {
-            self.forget_waiting(parent, name);
+            let _placed = tree.plant_digested(spot, node.path, content, node.acl, &node.stat, digest);
         }
     }
 
@@ -149,22 +154,17 @@ impl TreeLoader {
                 return false;
             }
             if has_root {
-                self.tree.overwrite(ROOT, node);
+                self.tree.overwrite(ROOT, node, Content::of(node.path, node.data));
             } else {
                 self.tree.plant(node.path, node.data, node.acl, &node.stat);
             }
             return true;
         };
         let Some(parent) = self.parent_at(parent_path).filter(|_| has_root) else { return false };
-        let tree = &mut self.tree;
-        let spot = tree.spot(parent, name.as_bytes());
-        if let Some(id) = tree.at_spot(&spot) {
-            tree.overwrite(id, node);
-        } else {
-            // Only of more nodes than there are numbers one finds no place; the digest tells.
-            let content = Content::of(node.path, node.data);
-            let _placed = tree.plant_at(&spot, node.path, content, node.acl, &node.stat);
-        }
+        let content = Content::of(node.path, node.data);
+        let digest = node_digest(content.crc, &node.stat);
+        let spot = self.tree.spot(parent, name.as_bytes());
+        self.place(&spot, node, content, digest);
         true
     }
 
@@ -206,12 +206,12 @@ impl TreeLoader {
 
 impl DataTree {
     /// Makes a node as a walk has met it again: deleted and created anew, at another place.
-    fn overwrite(&mut self, id: NodeId, met: &WalkedNode<'_>) {
+    fn overwrite(&mut self, id: NodeId, met: &WalkedNode<'_>, content: Content<'_>) {
         let stat = met.stat;
         let owner = self.owner(id);
         self.leave_owner(id, owner);
         self.change(id, met.path, |tree, id| {
-            tree.set_content(id, met.path, Content::of(met.path, met.data));
+            tree.set_content(id, met.path, content);
             tree.set_acl(id, met.acl);
             tree.set_rare(id, |rare| {
                 rare.times_ms = None;

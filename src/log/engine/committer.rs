@@ -2,7 +2,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::lead::Begin;
-use super::shared::Shared;
+use super::shared::{Inner, Shared};
 use crate::base::{Error, ErrorKind, Zxid};
 
 /// How often the keeper looks around while records are let go of. Bounds how long their group can lie.
@@ -101,17 +101,21 @@ impl Shared {
                 }
             } else if inner.core.is_idle() && idle_ns > AWAKE_NS {
                 // Nothing to do but to wait for the time of the mark; an append wakes us earlier.
-                inner.asleep = true;
-                self.let_go.store(false, Ordering::Relaxed);
+                self.fall_asleep(&mut inner);
                 return Some(after.saturating_sub(Duration::from_nanos(idle_ns)).max(TICK));
             }
         }
         if inner.core.is_idle() && idle_ns > AWAKE_NS || inner.core.failure().is_some() {
-            inner.asleep = true;
-            self.let_go.store(false, Ordering::Relaxed);
+            self.fall_asleep(&mut inner);
             return None;
         }
         Some(if self.let_go.load(Ordering::Relaxed) { TICK } else { SLOW_TICK })
+    }
+
+    /// The keeper sleeps until an append wakes it. Nothing is left that was let go of.
+    fn fall_asleep(&self, inner: &mut Inner) {
+        inner.asleep = true;
+        self.let_go.store(false, Ordering::Relaxed);
     }
 
     /// A ticket is gone, and nobody else looks at its record: if it is not durable, the keeper has to.
