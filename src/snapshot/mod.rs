@@ -3,6 +3,7 @@
 mod file;
 mod load;
 mod read;
+mod read_ahead;
 mod receive;
 mod store;
 #[cfg(test)]
@@ -13,6 +14,7 @@ pub(crate) use file::SnapshotFile;
 pub use file::{DamagedRange, SnapshotInfo};
 pub(crate) use load::load;
 pub(crate) use read::{Checking, LoadProgress, Reading, Visitor, walked};
+pub(crate) use read_ahead::read_ahead;
 pub(crate) use store::SnapshotStore;
 #[cfg(test)]
 pub(crate) use store::StoreReport;

@@ -1,4 +1,5 @@
 use super::file::{SnapshotFile, SnapshotInfo};
+use super::read_ahead::read_ahead;
 use crate::base::{Error, Result, Zxid};
 use crate::format::Txn;
 use crate::format::snapshot::{
@@ -6,9 +7,6 @@ use crate::format::snapshot::{
     split_txn,
 };
 use crate::tree::{Owner, StoredStat, WalkedNode};
-
-/// Blocks that are read before they are asked for.
-const BLOCKS_AHEAD: usize = 2;
 
 /// How far a load has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +71,7 @@ pub(crate) fn walked<'a>(node: &NodeEntry<'a>, path: &'a mut String) -> WalkedNo
 pub(super) fn read(file: &SnapshotFile, visitor: &mut dyn Visitor) -> Result<()> {
     let info = &file.info;
     let mut state = Reading::new(info);
-    let mut take = |(block, body): Block| {
+    let mut take = |(block, body): (SnapshotBlock, Vec<u8>)| {
         state.block(&block, &body, visitor).map_err(|e| e.in_file(&info.file).at_offset(block.offset))?;
         visitor.block_done(LoadProgress {
             done_bytes: block.offset + block.total_bytes(),
@@ -81,34 +79,16 @@ pub(super) fn read(file: &SnapshotFile, visitor: &mut dyn Visitor) -> Result<()>
             done_nodes: state.counts[0],
             total_nodes: info.nodes,
         });
-        Ok(())
+        Ok(true)
     };
+    let mut blocks = (0..file.blocks.len()).map(|number| file.block(number));
     if file.reads_ahead {
-        reading_ahead(file, &mut take)?;
+        // The disk has work while entries are decoded.
+        read_ahead(|| blocks.next().transpose(), take)?;
     } else {
-        (0..file.blocks.len()).try_for_each(|number| take(file.block(number)?))?;
+        blocks.try_for_each(|block| take(block?).map(drop))?;
     }
     state.finish(info)
-}
-
-type Block = (SnapshotBlock, Vec<u8>);
-
-/// Reads the next blocks, and checks their sums, in a thread of its own: the disk has work while entries are decoded.
-fn reading_ahead(file: &SnapshotFile, take: &mut dyn FnMut(Block) -> Result<()>) -> Result<()> {
-    std::thread::scope(|scope| {
-        let (sender, blocks) = crossbeam_channel::bounded(BLOCKS_AHEAD);
-        scope.spawn(move || {
-            for number in 0..file.blocks.len() {
-                let block = file.block(number);
-                let failed = block.is_err();
-                // Whoever takes no more has found a fault.
-                if sender.send(block).is_err() || failed {
-                    return;
-                }
-            }
-        });
-        blocks.into_iter().try_for_each(|block| take(block?))
-    })
 }
 
 /// What was read of a snapshot so far: that its blocks, counts and txns are in order.

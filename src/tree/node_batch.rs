@@ -14,6 +14,7 @@ pub struct NodeBatch {
     data: Vec<u8>,
     /// Each once, as long as it is the same from node to node.
     acls: Vec<AclBuf>,
+    acl_bytes: usize,
     rows: Vec<Row>,
 }
 
@@ -49,6 +50,7 @@ impl NodeBatch {
     pub fn push(&mut self, node: &WalkedNode<'_>) {
         if self.acls.last().is_none_or(|acl| acl.as_list().as_bytes() != node.acl.as_bytes()) {
             self.acls.push(node.acl.to_buf());
+            self.acl_bytes += node.acl.as_bytes().len();
         }
         let from = self.paths.len();
         self.paths.push_str(node.path);
@@ -79,9 +81,9 @@ impl NodeBatch {
         self.rows.is_empty()
     }
 
-    /// The bytes of all paths and data.
+    /// The bytes of all paths, data and ACLs.
     pub fn bytes(&self) -> usize {
-        self.paths.len() + self.data.len()
+        self.paths.len() + self.data.len() + self.acl_bytes
     }
 
     /// Takes all nodes out; the room for them stays.
@@ -89,6 +91,7 @@ impl NodeBatch {
         self.paths.clear();
         self.data.clear();
         self.acls.clear();
+        self.acl_bytes = 0;
         self.rows.clear();
     }
 
@@ -106,5 +109,30 @@ impl NodeBatch {
                 digest: row.digest,
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{AclEntry, AclList, Perms};
+
+    /// Whoever hands batches over by their bytes is not to hold many copies of a large list.
+    #[test]
+    fn lists_that_change_from_node_to_node_count() {
+        let mut large = AclBuf::new();
+        large.push(AclEntry { perms: Perms::ALL, scheme: "auth", id: &"x".repeat(1000) });
+        let mut batch = NodeBatch::new();
+        let mut push = |acl: AclList<'_>| {
+            batch.push(&WalkedNode { path: "/a", data: None, acl, stat: StoredStat::default() });
+            batch.bytes()
+        };
+        let once = push(large.as_list());
+        assert!(once > 1000);
+        assert_eq!(push(large.as_list()), once + 2, "it stands there once");
+        push(AclList::EMPTY);
+        assert!(push(large.as_list()) > 2000);
+        batch.clear();
+        assert_eq!((batch.bytes(), batch.len()), (0, 0));
     }
 }

@@ -2,15 +2,16 @@
 
 use hashbrown::HashSet;
 
-use super::ahead::{NodeBatch, read_ahead};
+use super::ahead::{BATCH_BYTES, BATCH_COUNT};
 use super::directory::NamedFile;
 use super::recover::{Ahead, MISSING_ACL_SCHEME, Recovery};
 use super::report::{Finding, FindingKind};
 use super::snapshot_file::{SnapshotNode, SnapshotTrailer};
 use crate::base::{Error, ErrorKind, Result, Zxid};
 use crate::engine::{Activity, Progress};
-use crate::format::{AclBuf, AclEntry, AclList, Perms};
-use crate::tree::{DataTree, Owner, StoredStat, WalkedNode};
+use crate::format::{AclBuf, AclEntry, Perms};
+use crate::snapshot::read_ahead;
+use crate::tree::{DataTree, NodeBatch, Owner, StoredStat, WalkedNode};
 
 impl Recovery<'_> {
     /// Loads the newest snapshot that will do; the zxid of its name.
@@ -66,45 +67,47 @@ impl Recovery<'_> {
             loader.session(*id, *timeout_ms);
             sessions.insert(*id);
         }
-        let (acls, extended) = (snapshot.acls(), self.options.extended_types);
-        let (mut missing, mut newest, mut has_root, mut nodes) = (HashSet::new(), file.zxid, false, 0);
-        read_ahead(
-            || NodeBatch::read(&mut snapshot),
-            |batch: NodeBatch| {
-                for node in batch.nodes(&acls) {
-                    has_root |= node.path == "/";
-                    let stat = stat_of(&node, &sessions, extended);
-                    let stat = stat.ok_or_else(|| corrupt(format!("{} cannot be", node.path)))?;
-                    newest = newest.max(stat.czxid).max(stat.mzxid).max(stat.pzxid);
-                    let mut walked =
-                        WalkedNode { path: node.path, data: node.data, acl: AclList::EMPTY, stat };
-                    if let Some(acl) = node.acl {
-                        walked.acl = acl;
-                        loader.node(&walked);
-                    } else {
-                        let list = missing_acl(node.acl_id);
-                        walked.acl = list.as_list();
-                        missing.insert(node.path.to_owned());
-                        loader.node(&walked);
-                    }
-                    nodes += 1;
-                }
-                self.options.progress.tell(&Progress {
-                    activity: Activity::LoadSnapshot,
-                    done_bytes: batch.read_bytes,
-                    total_bytes: Some(file.len_bytes),
-                    done: nodes,
-                    total: None,
-                });
-                Ok(true)
-            },
-        )?;
+        let extended = self.options.extended_types;
+        let (mut missing, mut newest, mut has_root, mut done) = (HashSet::new(), file.zxid, false, 0);
+        let next = || {
+            let mut batch = NodeBatch::new();
+            while batch.len() < BATCH_COUNT && batch.bytes() <= BATCH_BYTES {
+                // If it fails here, the snapshot is not used at all: what came before is of no interest.
+                let Some(node) = snapshot.next_node()? else { break };
+                has_root |= node.path == "/";
+                let stat = stat_of(&node, &sessions, extended);
+                let stat = stat.ok_or_else(|| corrupt(format!("{} cannot be", node.path)))?;
+                newest = newest.max(stat.czxid).max(stat.mzxid).max(stat.pzxid);
+                let list;
+                let acl = if let Some(acl) = node.acl {
+                    acl
+                } else {
+                    missing.insert(node.path.to_owned());
+                    list = missing_acl(node.acl_id);
+                    list.as_list()
+                };
+                batch.push(&WalkedNode { path: node.path, data: node.data, acl, stat });
+            }
+            Ok((!batch.is_empty()).then(|| (batch, snapshot.read_bytes())))
+        };
+        read_ahead(next, |(batch, read_bytes): (NodeBatch, u64)| {
+            loader.batch(&batch);
+            done += batch.len() as u64;
+            self.options.progress.tell(&Progress {
+                activity: Activity::LoadSnapshot,
+                done_bytes: read_bytes,
+                total_bytes: Some(file.len_bytes),
+                done,
+                total: None,
+            });
+            Ok(true)
+        })?;
         self.acl_missing = missing;
-        let done = loader.finish(file.zxid);
-        if done.orphans > 0 || !has_root {
-            return Err(corrupt(format!("{} nodes have no parent", done.orphans)));
+        let whole = loader.finish(file.zxid);
+        if whole.orphans > 0 || !has_root {
+            return Err(corrupt(format!("{} nodes have no parent", whole.orphans)));
         }
-        self.tree = done.tree;
+        self.tree = whole.tree;
         // Older formats have none.
         let trailer = snapshot.trailer().unwrap_or_default();
         self.check_name(file, trailer)?;

@@ -1,6 +1,6 @@
 //! The logs behind the snapshot.
 
-use super::ahead::{EntryBatch, EntryBatches, read_ahead};
+use super::ahead::{EntryBatch, EntryBatches};
 use super::directory::NamedFile;
 use super::log_file::flawed;
 use super::read_txn::Decoded;
@@ -9,6 +9,7 @@ use super::report::{Finding, FindingKind};
 use crate::base::{Error, Result, Zxid};
 use crate::engine::{Activity, Progress};
 use crate::format::Txn;
+use crate::snapshot::read_ahead;
 use crate::tree::{AHEAD, Outcome};
 
 impl Recovery<'_> {

@@ -1,6 +1,5 @@
 use std::borrow::Cow;
 use std::io::Read;
-use std::sync::Arc;
 
 use hashbrown::HashMap;
 
@@ -16,9 +15,6 @@ pub(super) const MAGIC: &[u8; 4] = b"ZKSN";
 pub(super) const OPEN_ACL: i64 = -1;
 /// What a node has behind its data.
 const FIXED_BYTES: usize = 68;
-
-/// ACL lists by their numbers.
-pub(super) type AclTable = HashMap<i64, AclBuf>;
 
 /// A node of a snapshot as it stands in the file.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -58,7 +54,8 @@ pub struct SnapshotFile<B: Bytes> {
     input: Summed<Plain<InOrder<B>>>,
     name: String,
     sessions: Vec<(i64, i32)>,
-    acls: Arc<AclTable>,
+    /// ACL lists by their numbers.
+    acls: HashMap<i64, AclBuf>,
     /// The path of a node that does not stand in the file as we have it.
     path: String,
     trailer: Option<SnapshotTrailer>,
@@ -76,7 +73,7 @@ impl<B: Bytes> SnapshotFile<B> {
             input: Summed::new(plain, limit),
             name: name.to_owned(),
             sessions: Vec::new(),
-            acls: Arc::default(),
+            acls: HashMap::new(),
             path: String::new(),
             trailer: None,
         };
@@ -97,13 +94,11 @@ impl<B: Bytes> SnapshotFile<B> {
             let session = (self.input.i64()?, self.input.i32()?);
             self.sessions.push(session);
         }
-        let mut acls = AclTable::new();
         for _ in 0..self.input.i32()?.max(0) {
             let id = self.input.i64()?;
             let list = self.acl_list()?;
-            acls.insert(id, list);
+            self.acls.insert(id, list);
         }
-        self.acls = Arc::new(acls);
         Ok(())
     }
 
@@ -135,11 +130,6 @@ impl<B: Bytes> SnapshotFile<B> {
     /// The number of lists in the ACL table.
     pub fn acl_count(&self) -> usize {
         self.acls.len()
-    }
-
-    /// The ACL table, for who hands nodes to another thread.
-    pub(super) fn acls(&self) -> Arc<AclTable> {
-        self.acls.clone()
     }
 
     /// How many bytes of the file were read, as it stands on disk.
@@ -183,7 +173,10 @@ impl<B: Bytes> SnapshotFile<B> {
         let mut node = fixed_fields(fixed);
         node.path = path;
         node.data = data_len.map(|_| data);
-        node.acl = list_of(&self.acls, node.acl_id);
+        node.acl = match node.acl_id {
+            OPEN_ACL => Some(AclList::EMPTY),
+            id => self.acls.get(&id).map(AclBuf::as_list),
+        };
         Ok(Some(node))
     }
 
@@ -191,11 +184,6 @@ impl<B: Bytes> SnapshotFile<B> {
     pub fn trailer(&self) -> Option<SnapshotTrailer> {
         self.trailer
     }
-}
-
-/// The list of a number.
-pub(super) fn list_of(acls: &AclTable, id: i64) -> Option<AclList<'_>> {
-    if id == OPEN_ACL { Some(AclList::EMPTY) } else { acls.get(&id).map(AclBuf::as_list) }
 }
 
 /// The lengths of the next node's path and data, all of which is held; none at the slash behind the nodes, which is

@@ -10,9 +10,8 @@ const THREAD_HOMES: &[&str] = &[
     "src/io/threads",
     "src/log/recover/scan_all.rs",
     "src/snapshot/load.rs",
-    "src/snapshot/read.rs",
+    "src/snapshot/read_ahead.rs",
     "src/engine/snapshotter.rs",
-    "src/zookeeper/ahead.rs",
 ];
 const CLOCK_HOME: &str = "src/base/clock.rs";
 /// The shortest comment that can be taken for a reason.
