@@ -24,8 +24,7 @@ run_one() {
     printf 'tickTime=600000\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n' \
         "$work/data" "$port" >"$work/conf/zoo.cfg"
     echo '4lw.commands.whitelist=mntr' >>"$work/conf/zoo.cfg"
-    # 3.4 has no digest, and servers before 3.6 wrote a snapshot after each start: to 3.8, one by itself is odd.
-    java -Xmx256m -Dzookeeper.snapshot.trust.empty=true -Dzookeeper.extendedTypesEnabled=true -Dzookeeper.preAllocSize=64 \
+    java -Xmx256m -Dzookeeper.extendedTypesEnabled=true -Dzookeeper.preAllocSize=64 \
         -Dznode.container.checkIntervalMs=100000000 \
         -Dzookeeper.skipACL=yes \
         -cp "$work/conf:$jars/zookeeper.jar:$jars/slf4j-api.jar:$jars/slf4j-log4j12.jar:$jars/log4j-1.2.jar" \
