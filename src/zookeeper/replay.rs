@@ -25,6 +25,9 @@ impl Recovery<'_> {
             done_bytes: 0,
             total_bytes: logs[first..].iter().map(|file| file.len_bytes).sum(),
         };
+        for file in &logs[..first] {
+            self.check_left_out(file, base)?;
+        }
         for file in &logs[first..] {
             match self.replay_log(file, &mut course) {
                 Ok(true) => {}
@@ -37,6 +40,21 @@ impl Recovery<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A log that is not needed by its name must not have what comes behind the snapshot: then it was renamed. Damage of it
+    /// is of no concern.
+    fn check_left_out(&mut self, file: &NamedFile, base: Zxid) -> Result<()> {
+        let limit = self.options.length_limit;
+        let Ok(mut log) = self.source.open_log(&file.name, limit) else { return Ok(()) };
+        let Ok(Some((offset, payload))) = log.next_payload() else { return Ok(()) };
+        match Decoded::read(payload, limit) {
+            Ok(txn) if txn.zxid > base => {
+                let error = renamed(txn.zxid).in_file(&file.name).at_offset(offset);
+                self.damage(FindingKind::LogDamage, error.with_zxids(txn.zxid, txn.zxid))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Applies a log's txns; false once the target is reached.
@@ -155,6 +173,10 @@ impl Recovery<'_> {
     }
 }
 
+fn renamed(first: Zxid) -> Error {
+    Error::corrupt("zk_order", format!("the log's first txn is {first}, and its name tells another"))
+}
+
 /// How far a replay has come, and how far it goes.
 #[derive(Debug)]
 struct Course {
@@ -175,8 +197,7 @@ impl Order {
     /// `begin` is the zxid in the log's name, of its first txn.
     fn check(&mut self, zxid: Zxid, begin: Option<Zxid>) -> Result<()> {
         if begin.is_some_and(|begin| begin != zxid) {
-            let why = format!("the log's first txn is {zxid}, and its name tells another");
-            return Err(Error::corrupt("zk_order", why));
+            return Err(renamed(zxid));
         }
         if let Some(last) = self.last.filter(|last| zxid <= *last) {
             return Err(Error::corrupt("zk_order", format!("it follows {last}")));

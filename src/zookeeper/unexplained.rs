@@ -14,9 +14,11 @@ const KEPT_MAX: usize = 1 << 20;
 /// history, and without digests nothing else tells.
 #[derive(Debug, Default)]
 pub(super) struct Unexplained {
-    /// The first txn that missed a node; whether it may have been one of a session that ended, whose nodes old servers do
-    /// not list.
-    missed: HashMap<String, (Zxid, bool)>,
+    /// The first txn that missed a node.
+    missed: HashMap<String, Zxid>,
+    /// The same of nodes that may have been those of a session that ended, which old servers do not list: the next such end
+    /// explains them all at once.
+    missed_owned: HashMap<String, Zxid>,
     /// The first that nothing can explain.
     first: Option<Zxid>,
     count: u64,
@@ -32,14 +34,18 @@ impl Unexplained {
 
     /// How many there are, once all txns were applied, and the first.
     pub(super) fn first(&self) -> Option<(u64, Zxid)> {
-        let missed = self.missed.values().map(|(zxid, _)| *zxid);
+        let missed = self.missed.values().chain(self.missed_owned.values()).copied();
         let first = missed.chain(self.first).min()?;
-        Some((self.count + self.missed.len() as u64, first))
+        Some((self.count + self.missed_count() as u64, first))
     }
 
     /// Whether the txns to come may explain one.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.missed.is_empty()
+        self.missed_count() > 0
+    }
+
+    fn missed_count(&self) -> usize {
+        self.missed.len() + self.missed_owned.len()
     }
 
     /// Takes note of a txn that was applied.
@@ -62,13 +68,13 @@ impl Unexplained {
         match body {
             TxnBody::Delete { path } | TxnBody::DeleteContainer { path } => self.explain(path),
             TxnBody::CloseSession { paths: Some(paths) } => paths.iter().for_each(|path| self.explain(path)),
-            TxnBody::CloseSession { paths: None } => {
-                self.missed.retain(|_, (_, may_be_owned)| !*may_be_owned)
-            }
+            // Its room goes, too: to empty it costs as much as it has room, and it may come often.
+            TxnBody::CloseSession { paths: None } => self.missed_owned = HashMap::new(),
             _ => {}
         }
         let Outcome::Failed(code) = outcome else { return };
-        let is_later = |path: &str| tree.get(path).is_some_and(|node| node.stored().czxid >= zxid);
+        // One that is not there now was deleted by the same multi, and of it nothing is known any more.
+        let is_later = |path: &str| tree.get(path).is_none_or(|node| node.stored().czxid >= zxid);
         match *body {
             TxnBody::Create(ref create) if *code == Code::NODE_EXISTS && is_later(create.path) => {}
             TxnBody::Create(_) if *code == Code::NODE_EXISTS => self.cannot_be(zxid),
@@ -88,14 +94,19 @@ impl Unexplained {
 
     fn explain(&mut self, path: &str) {
         self.missed.remove(path);
+        self.missed_owned.remove(path);
     }
 
     fn miss(&mut self, path: &str, zxid: Zxid, may_be_owned: bool) {
-        if self.missed.len() >= KEPT_MAX {
+        if self.missed_count() >= KEPT_MAX {
             return self.cannot_be(zxid);
         }
-        let entry = self.missed.entry_ref(path).or_insert((zxid, may_be_owned));
-        entry.1 &= may_be_owned;
+        if !may_be_owned {
+            let first = self.missed_owned.remove(path).unwrap_or(zxid);
+            self.missed.entry_ref(path).or_insert(first);
+        } else if !self.missed.contains_key(path) {
+            self.missed_owned.entry_ref(path).or_insert(zxid);
+        }
     }
 
     fn cannot_be(&mut self, zxid: Zxid) {

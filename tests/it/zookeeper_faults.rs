@@ -165,6 +165,49 @@ fn fz_13_txns_that_cannot_be_done_and_are_not_explained_are_refused() {
 }
 
 #[test]
+fn fz_13_a_node_that_a_multi_makes_and_deletes_may_be_there_again() {
+    let history = of_one(vec![
+        create("/a", 31, false, 1),
+        multi(&[create("/x", 31, false, 2), set("/a", b"1", 1), delete("/x")]),
+        set("/a", b"2", 2),
+        create("/x", 31, false, 3),
+        set("/x", b"3", 1),
+        multi(&[delete("/x"), create("/x", 31, false, 4)]),
+        set("/a", b"4", 3),
+    ]);
+    every_fuzzy_snapshot_is_the_live_state(&history, true, every_field);
+}
+
+/// Old servers do not list what a session's end deletes: each end explains all that was missed before it, but parents.
+#[test]
+fn fz_13_the_ends_of_many_sessions_explain_what_was_missed_before_them() {
+    let ops = (0..20_000).flat_map(|n| [set(&format!("/{n}"), b"", 1), close_session(None)]);
+    let mut ops: Vec<Op> = ops.collect();
+    // These are explained by nothing.
+    ops.splice(0..0, (0..20_000).map(|n| create(&format!("/{n}/x"), 31, false, 1)));
+    let bytes = log(8, &of_one(ops));
+    let dir = directory(&[("snapshot.7", &snapshot_of(&DataTree::new())), ("log.8", &bytes)]);
+    let (_, report) = read_state(dir.path(), &ImportOptions::new().salvage(true)).unwrap();
+    let finding = report.findings.iter().find(|f| f.kind == FindingKind::Replay).unwrap();
+    assert!(finding.what.contains("20000 txns") && finding.what.contains("0x8"), "{finding}");
+}
+
+#[test]
+fn ix_01_a_renamed_log_is_not_left_out() {
+    let ops: Vec<Op> = (1..=6).map(|n| create(&format!("/{n}"), 31, false, n)).collect();
+    let (tree, _) = state_of(ops[..4].to_vec()).unwrap();
+    let part = |from: usize| log(from as u64 + 1, &of_one(ops.clone())[from..from + 2]);
+    let (snapshot, one, third, five) = (snapshot_of(&tree), part(0), part(2), part(4));
+    let with = |name: &str| {
+        let files = [("snapshot.4", &snapshot[..]), ("log.1", &one), ("log.3", &third), (name, &five)];
+        state(directory(&files).path())
+    };
+    assert_eq!(with("log.5").unwrap().0.last_zxid(), Zxid::new(6));
+    let error = with("log.2").map(|(_, report)| report).unwrap_err();
+    assert_eq!((error.code(), error.at().file.as_deref()), ("zk_order", Some("log.2")), "{error}");
+}
+
+#[test]
 fn ix_01_a_directory_without_its_logs_is_refused_unless_it_is_to_have_none() {
     let dir = copy("fmt-39");
     fs::remove_file(dir.path().join("version-2/log.1")).unwrap();
