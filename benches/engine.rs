@@ -197,7 +197,7 @@ fn start_again(engine: Engine, dir: &Path, nodes: u64, case: &str, report: &mut 
     let next = AtomicU64::new(0);
     let mut tickets = std::collections::VecDeque::new();
     for _ in 0..nodes {
-        tickets.push_back(set(&engine, &next, nodes, &DATA));
+        tickets.push_back(set(&engine, &next, nodes, &SMALL));
         if tickets.len() >= BATCH {
             tickets.pop_front().into_iter().for_each(answered);
         }

@@ -62,7 +62,7 @@ pub const SNAP_COUNT_DEFAULT: u64 = 100_000;
 /// A snapshot is begun after so many bytes of txns: ZooKeeper's `snapSizeLimitInKb`.
 pub const SNAP_LOG_BYTES_DEFAULT: u64 = 4 << 30;
 /// While txns are logged, a snapshot is written at this many bytes a second (decision 7 has what was measured).
-pub const SNAPSHOT_BYTES_BESIDE_WRITERS_DEFAULT: u64 = 64 << 20;
+pub const SNAPSHOT_BYTES_BESIDE_WRITERS_DEFAULT: u64 = 32 << 20;
 /// So many verified snapshots are kept: ZooKeeper's `autopurge.snapRetainCount`.
 pub const SNAPSHOTS_KEPT_DEFAULT: usize = 3;
 /// Most snapshots that are kept.

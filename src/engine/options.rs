@@ -119,7 +119,7 @@ impl EngineOptions {
         self
     }
 
-    /// The same, but only as long as txns are logged (1 MiB at least; default 64 MiB; none: no bound). A snapshot
+    /// The same, but only as long as txns are logged (1 MiB at least; default 32 MiB; none: no bound). A snapshot
     /// beside writers costs them the less, the longer it takes; one that is written while nothing else is done need not
     /// wait.
     #[must_use]
