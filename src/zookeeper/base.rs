@@ -68,7 +68,7 @@ impl Recovery<'_> {
             sessions.insert(*id);
         }
         let extended = self.options.extended_types;
-        let (mut missing, mut newest, mut has_root, mut done) = (HashSet::new(), file.zxid, false, 0);
+        let (mut missing, mut newest, mut has_root, mut done) = (HashSet::new(), Zxid::ZERO, false, 0);
         let next = || {
             let mut batch = NodeBatch::new();
             while batch.len() < BATCH_COUNT && batch.bytes() <= BATCH_BYTES {
@@ -111,6 +111,9 @@ impl Recovery<'_> {
         // Older formats have none.
         let trailer = snapshot.trailer().unwrap_or_default();
         self.check_name(file, trailer)?;
+        self.is_unproven = trailer.last_zxid.is_none() && trailer.digest.is_none();
+        self.newest_told = newest.max(trailer.digest.map_or(Zxid::ZERO, |(zxid, _)| zxid));
+        let newest = newest.max(file.zxid);
         let digest = trailer.digest.filter(|(zxid, _)| *zxid >= file.zxid);
         if let Some((_, digest)) = digest.filter(|(zxid, _)| *zxid == file.zxid) {
             self.check_digest(file.zxid, digest, &file.name)?;

@@ -10,6 +10,7 @@ mod compression;
 mod directory;
 mod export;
 mod format;
+mod held;
 mod import;
 mod jute;
 mod log_file;

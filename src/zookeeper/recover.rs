@@ -28,6 +28,10 @@ pub(super) struct Recovery<'a> {
     pub(super) skipped: Option<Zxid>,
     /// Txns that could not be done.
     pub(super) unexplained: Unexplained,
+    /// Whether nothing in the snapshot tells that its name is right.
+    pub(super) is_unproven: bool,
+    /// The highest zxid that the snapshot's nodes or its digest tell.
+    pub(super) newest_told: Zxid,
     /// Whether a txn behind the target was seen.
     pub(super) has_passed_target: bool,
 }
@@ -51,6 +55,8 @@ impl<'a> Recovery<'a> {
             acl_missing: HashSet::new(),
             skipped: None,
             unexplained: Unexplained::default(),
+            is_unproven: false,
+            newest_told: Zxid::ZERO,
             has_passed_target: false,
         }
     }

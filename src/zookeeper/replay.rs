@@ -33,12 +33,13 @@ impl Recovery<'_> {
                 Ok(true) => {}
                 Ok(false) => {
                     self.has_passed_target = true;
-                    break;
+                    return Ok(());
                 }
                 // The state ends before the damage: what stands behind it may depend on what is lost.
                 Err(error) => return self.damage(FindingKind::LogDamage, error),
             }
         }
+        self.judge_reach(base, course.order.last, &logs[..first]);
         Ok(())
     }
 
@@ -122,6 +123,11 @@ impl Recovery<'_> {
             }
             if txn.zxid > course.order.base {
                 fit.push(txn);
+            } else if self.is_unproven
+                && let Err(error) = self.check_held(&txn, course.order.base)
+            {
+                end = Err(placed(error));
+                break;
             }
         }
         let ops: Vec<_> = fit.iter().map(Decoded::ops).collect();

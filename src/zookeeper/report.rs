@@ -23,6 +23,9 @@ pub enum FindingKind {
     SnapshotAhead,
     /// A snapshot is not of the zxid that its name tells.
     Renamed,
+    /// All logs end before the snapshot: so it is of a follower that was sent its leader's state, or at the beginning of a
+    /// leader's epoch; else a log is missing, or the snapshot was renamed.
+    LogsBehind,
     /// Txns that could not be done, though they could be when they were logged.
     Replay,
     /// An epoch file that is unreadable or does not fit the txns.
@@ -56,6 +59,7 @@ impl FindingKind {
             FindingKind::Digest => "digest",
             FindingKind::SnapshotAhead => "snapshot-ahead",
             FindingKind::Renamed => "renamed",
+            FindingKind::LogsBehind => "logs-behind",
             FindingKind::Replay => "replay",
             FindingKind::Epoch => "epoch",
             FindingKind::OwnerWithoutSession => "owner-without-session",

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use arborlog::zookeeper::{Compression, FindingKind, ImportOptions, LogFile, SnapshotFile, read_state};
+use arborlog::zookeeper::{
+    Compression, FindingKind, ImportOptions, ImportReport, LogFile, SnapshotFile, read_state,
+};
 use arborlog::{DataTree, Error, ErrorKind, RestoreTarget, Zxid};
 
 use super::allocations::peak_bytes;
@@ -245,6 +247,44 @@ fn ix_01_a_renamed_snapshot_is_not_believed() {
         let skipped = report.findings.iter().find(|f| f.kind == FindingKind::SnapshotSkipped).unwrap();
         assert!(skipped.what.contains("[zk_order]"), "{skipped}");
     }
+}
+
+/// Before 3.6, nothing in a snapshot tells its zxid.
+#[test]
+fn ix_01_a_renamed_snapshot_of_an_old_server_is_told_by_the_txns_that_it_does_not_have() {
+    let ops = |n: i32| -> Vec<Op> {
+        (1..=n).map(|n| create(&format!("/{n}"), 31, false, n)).chain([set("/1", b"x", 1)]).collect()
+    };
+    let (old, bytes) = (state_of(ops(2)).unwrap().0, log(1, &of_one(ops(6))));
+    let named = |name: &str, tree: &DataTree| {
+        let dir = directory(&[(name, &snapshot_of(tree)), ("log.1", &bytes)]);
+        (state(dir.path()).map(|(_, report)| report), dir)
+    };
+    let reaches_behind =
+        |report: &ImportReport| report.findings.iter().any(|finding| finding.kind == FindingKind::LogsBehind);
+    // Renamed, within what the logs have and behind it.
+    for name in ["snapshot.5", "snapshot.7", "snapshot.9"] {
+        let (read, dir) = named(name, &old);
+        let error = read.unwrap_err();
+        assert_eq!(
+            (error.code(), error.at().file.as_deref()),
+            ("zk_order", Some("log.1")),
+            "{name}: {error}"
+        );
+        let salvaged = read_state(dir.path(), &ImportOptions::new().salvage(true)).unwrap().1;
+        assert!(salvaged.findings.iter().any(|f| f.kind == FindingKind::Renamed), "{name}");
+    }
+    // What a leader sends is beyond the follower's logs: told, and taken.
+    let sent = state_of(ops(8)).unwrap().0;
+    let report = named("snapshot.9", &sent).0.unwrap();
+    assert!(reaches_behind(&report), "{:?}", report.findings);
+    assert_eq!(report.findings[0].at.file.as_deref(), Some("snapshot.9"));
+    assert!(!reaches_behind(&named("snapshot.7", &state_of(ops(6)).unwrap().0).0.unwrap()));
+    // A leader's at the beginning of its epoch has all that the logs have.
+    assert!(!reaches_behind(&named("snapshot.100000000", &state_of(ops(6)).unwrap().0).0.unwrap()));
+    // Of the epoch before, the log may have what was never committed.
+    let report = named("snapshot.100000000", &old).0.unwrap();
+    assert!(reaches_behind(&report), "{:?}", report.findings);
 }
 
 #[test]
