@@ -323,6 +323,12 @@ impl Source {
             }
             RestoreTarget::Zxid(zxid) => Ok(zxid),
             RestoreTarget::TimeMs(time_ms) => {
+                if last == floor {
+                    return missing(format!(
+                        "the log has no txn yet, as after an import or a restore, so nothing tells the time of the state at \
+                         {floor}: without a time it is restored"
+                    ));
+                }
                 let (mut reader, mut before) = (self.view.records(floor)?, floor);
                 while let Some(record) = reader.next_record()?.filter(|record| record.time_ms <= time_ms) {
                     before = record.zxid;
