@@ -61,7 +61,7 @@ mod tests;
 pub use answer::Answer;
 pub use checkpoint::CheckpointReport;
 pub use feed::ChangeFeed;
-pub(crate) use foundation::Foundation;
+pub(crate) use foundation::{Foundation, MARK_NAME as FOUNDING_MARK_NAME, unfinished};
 pub use handle::Engine;
 pub(crate) use home::{Directories, Home, Room};
 pub use learn::{LearnReport, SyncSource};

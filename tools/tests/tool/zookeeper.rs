@@ -87,3 +87,40 @@ fn files_are_dumped_as_they_are() {
     assert!(lines.iter().any(|line| line["path"] == "/zookeeper/config"));
     assert!(lines.last().unwrap()["digest"].is_string());
 }
+
+#[test]
+fn an_import_that_was_cut_off_is_told_for_what_it_is() {
+    let trial = tempfile::tempdir().unwrap();
+    let (dest, log_dir) = (trial.path().join("dest"), trial.path().join("logs"));
+    for dir in [&dest, &log_dir] {
+        fs::create_dir(dir).unwrap();
+    }
+    fs::create_dir(log_dir.join("log-1")).unwrap();
+    fs::write(dest.join("founding.partial"), log_dir.to_str().unwrap()).unwrap();
+    let object = arborlog("verify --json DIR", &dest).exits(1).json().remove(0);
+    let damages = object["damages"].as_array().unwrap();
+    assert_eq!((damages.len(), &damages[0]["code"]), (1, &"founding_unfinished".into()), "{object}");
+    let told = arborlog("inspect DIR", &dest).exits(1).out;
+    assert!(told.contains("was cut off") && told.contains("begins anew"), "{told}");
+    assert!(!told.contains("mounted") && !told.contains("not arborlog's"), "{told}");
+    arborlog("stat DIR", &dest).exits(1);
+    // Begun anew with another place for the log, it would forget the one that it has left.
+    let verb = format!("zookeeper import {} {}", recorded("multi/data").display(), dest.display());
+    arborlog(&verb, trial.path()).exits(3);
+    arborlog(&format!("{verb} --log-dir {}", log_dir.display()), trial.path()).exits(0);
+    arborlog(&format!("verify DIR --log-dir {}", log_dir.display()), &dest).exits(0);
+}
+
+#[test]
+fn a_time_of_an_engine_that_has_no_txn_yet_is_no_later_txn() {
+    let trial = tempfile::tempdir().unwrap();
+    let (dest, again) = (trial.path().join("dest"), trial.path().join("again"));
+    let verb = format!("zookeeper import {} {}", recorded("multi/data").display(), dest.display());
+    arborlog(&verb, trial.path()).exits(0);
+    let verb = format!("restore --json {} {}", dest.display(), again.display());
+    let told =
+        arborlog(&format!("{verb} --to-time 2100-01-01T00:00:00Z"), trial.path()).exits(3).json().remove(0);
+    let message = told["error"]["message"].as_str().unwrap();
+    assert!(message.contains("no txn yet"), "{message}");
+    arborlog(&verb, trial.path()).exits(0);
+}
