@@ -47,6 +47,18 @@ impl Recovery<'_> {
         self.report.findings.push(finding);
     }
 
+    /// Where the entry of a txn that was read stands.
+    pub(super) fn place_of(&self, zxid: Zxid) -> Option<(&str, u64)> {
+        let file = self.source.logs().iter().rev().find(|file| file.zxid <= zxid)?;
+        let mut log = self.source.open_log(&file.name, self.options.length_limit).ok()?;
+        while let Ok(Some((offset, payload))) = log.next_payload() {
+            if zxid_of(payload) == Some(zxid) {
+                return Some((&file.name, offset));
+            }
+        }
+        None
+    }
+
     /// The last zxid of a log; damage of it is of no concern here.
     fn last_of(&self, file: &NamedFile) -> Option<Zxid> {
         let mut log = self.source.open_log(&file.name, self.options.length_limit).ok()?;

@@ -22,6 +22,7 @@ mod search;
 mod snapshot_file;
 mod summed;
 mod target_dir;
+mod torn_data;
 mod unexplained;
 mod write_snapshot;
 mod write_txn;

@@ -2,6 +2,7 @@ use std::fmt;
 
 use super::log_file::LogEnd;
 use crate::base::{Epoch, Error, Place, Zxid};
+use crate::format::DatabaseId;
 
 /// What sort of oddity was found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -121,6 +122,8 @@ impl fmt::Display for Finding {
 pub struct ImportReport {
     /// The snapshot that the state begins with; none if an empty tree was the beginning.
     pub snapshot: Option<String>,
+    /// The zxid in its name.
+    pub snapshot_zxid: Option<Zxid>,
     /// How many txns of the logs came after it.
     pub replayed: u64,
     /// The last txn in the state, of the source.
@@ -141,6 +144,8 @@ pub struct ImportReport {
     pub digests_held: u64,
     /// The newest leader that the server has accepted.
     pub accepted: Epoch,
+    /// The new database; none of a dry run, and of a state that was only read.
+    pub database_id: Option<DatabaseId>,
     /// What was odd.
     pub findings: Vec<Finding>,
 }
