@@ -8,7 +8,7 @@ use super::home::{Directories, Home, Room};
 use super::manifest_file::ManifestFile;
 use super::open::take_lock;
 use super::options::EngineOptions;
-use super::restore::{close_sessions, is_not_there};
+use super::restore::is_not_there;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result};
 use crate::format::{DatabaseId, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest, LOCK_NAME};
 use crate::io::{Disk, OpenMode, names_in};
@@ -57,11 +57,6 @@ impl Foundation {
             Err(error) if is_not_there(&error) => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    /// Closes all sessions; how many there were. Owners of nodes that are no sessions are among them.
-    pub(crate) fn close_sessions(&self, tree: &mut DataTree) -> Result<u64> {
-        close_sessions(tree, self.clock.wall_ms())
     }
 
     /// Makes the engine; when this returns, it is durable.
