@@ -1,7 +1,7 @@
 use arborlog::zookeeper::{
     ExportOptions, ExportReport, Finding, FindingKind, ImportOptions, ImportReport, export, import,
 };
-use arborlog::{EngineOptions, Execution, RestoreTarget};
+use arborlog::{EngineOptions, Execution, RestoreTarget, Zxid};
 use serde_json::{Value, json};
 
 use crate::outcome::Outcome;
@@ -73,6 +73,9 @@ fn print_import(
         return output.object(&object);
     }
     print_findings(&report.findings, output)?;
+    if arguments.to_time.is_some() && report.source_zxid == Zxid::ZERO {
+        output.line("note: the time is before the first txn of all: this is the state of a new server (times are milliseconds)")?;
+    }
     let word = if arguments.dry_run { "would be imported" } else { "imported" };
     output.line(&format!("{word}: {}", report_text(report)))?;
     if arguments.without_sessions {

@@ -37,6 +37,11 @@ fn a_servers_data_become_an_engine_and_a_servers_data_again() {
     }
     arborlog("verify --deep DIR", &engine).exits(0);
     arborlog(&verb, trial.path()).exits(3);
+    // Seconds, where milliseconds are meant.
+    let early = "--to-time 1795952260 --dry-run";
+    let verb = format!("zookeeper import {} {} {early}", recorded("multi/data").display(), back.display());
+    let told = arborlog(&verb, trial.path()).exits(0).out;
+    assert!(told.contains("before the first txn of all"), "{told}");
     let verb = format!("zookeeper export --format 3.9 --json {} {}", engine.display(), back.display());
     let written = arborlog(&verb, trial.path()).exits(0).json().remove(0);
     assert_eq!((&written["digest"], &written["snapshot"]), (&done["digest"], &"snapshot.e33".into()));
