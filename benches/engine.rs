@@ -107,7 +107,7 @@ fn submitting(dir: &Path, load: Load, measured: Duration) -> Reached {
     let (engine, _) = options().open(dir.path()).expect("open an engine");
     fill(&engine, 1000);
     let next = AtomicU64::new(0);
-    run(load, Duration::from_millis(300), measured, || set(&engine, &next, 1000), answered, || {})
+    run(load, Duration::from_millis(300), measured, || set(&engine, &next, 1000, &DATA), answered, || {})
 }
 
 fn path(node: u64) -> String {
@@ -115,9 +115,9 @@ fn path(node: u64) -> String {
     format!("/parent-{:07}/node-{:011}", node % 1000, node)
 }
 
-fn set(engine: &Engine, next: &AtomicU64, nodes: u64) -> Ticket {
+fn set(engine: &Engine, next: &AtomicU64, nodes: u64, data: &[u8]) -> Ticket {
     let node = next.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b1) % nodes;
-    let request = Request::SetData { path: &path(node), data: Some(&DATA), version: -1 };
+    let request = Request::SetData { path: &path(node), data: Some(data), version: -1 };
     engine.submit(&request, &Caller::default()).expect("submit")
 }
 
@@ -145,9 +145,10 @@ fn snapshot_beside_writers(dir: &Path, nodes: u64, measured: Duration, report: &
     fill(&engine, nodes);
     let case = format!("{nodes}-nodes");
     let load = Load { threads: 16, window: 1 };
+    // As long as the data that is there, so that the tree does not grow and what is resident is the snapshot's.
     let next = AtomicU64::new(0);
     let warm_up = Duration::from_millis(300);
-    let alone = run(load, warm_up, measured, || set(&engine, &next, nodes), answered, || {});
+    let alone = run(load, warm_up, measured, || set(&engine, &next, nodes, &SMALL), answered, || {});
     // Snapshots, one after the other, for as long as is measured.
     let stop = std::sync::atomic::AtomicBool::new(false);
     forget_peak_memory();
@@ -162,7 +163,7 @@ fn snapshot_beside_writers(dir: &Path, nodes: u64, measured: Duration, report: &
             }
             written
         });
-        let beside = run(load, warm_up, measured * 2, || set(&engine, &next, nodes), answered, || {});
+        let beside = run(load, warm_up, measured * 2, || set(&engine, &next, nodes, &SMALL), answered, || {});
         stop.store(true, Ordering::Release);
         (beside, snapshots.join().expect("no panic"))
     });
@@ -178,7 +179,7 @@ fn snapshot_beside_writers(dir: &Path, nodes: u64, measured: Duration, report: &
     let nodes_per_second = written.iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
     report.row(&case, "snapshot_beside_writers", nodes_per_second, "nodes/s");
     // Alone: one request makes the state a new one.
-    answered(set(&engine, &next, nodes));
+    answered(set(&engine, &next, nodes, &SMALL));
     let start = now();
     let info = engine.snapshot().and_then(SnapshotTask::join).expect("a snapshot");
     report.row(&case, "snapshot_alone", info.nodes as f64 / start.elapsed().as_secs_f64(), "nodes/s");
@@ -196,7 +197,7 @@ fn start_again(engine: Engine, dir: &Path, nodes: u64, case: &str, report: &mut 
     let next = AtomicU64::new(0);
     let mut tickets = std::collections::VecDeque::new();
     for _ in 0..nodes {
-        tickets.push_back(set(&engine, &next, nodes));
+        tickets.push_back(set(&engine, &next, nodes, &DATA));
         if tickets.len() >= BATCH {
             tickets.pop_front().into_iter().for_each(answered);
         }

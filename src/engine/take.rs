@@ -5,7 +5,7 @@ use super::pace::Pace;
 use super::progress::{Activity, Progress};
 use super::shared::EngineShared;
 use crate::base::{Error, ErrorKind, Result, Zxid};
-use crate::snapshot::{SnapshotInfo, SnapshotWriter};
+use crate::snapshot::SnapshotInfo;
 use crate::tree::Walk;
 
 /// Places of the tree that are visited under one lock: some 50 microseconds, so that writers hardly wait.
@@ -43,8 +43,7 @@ pub(super) fn take_snapshot(shared: &EngineShared) -> Result<SnapshotInfo> {
 fn write_snapshot(shared: &EngineShared, start: Zxid, sessions: Vec<(i64, i32)>) -> Result<SnapshotInfo> {
     // The txns of the walk's time must be there when it ends.
     let _pin = shared.log.pin(start)?;
-    let mut writer = shared.store.begin(start, shared.clock.wall_ms())?;
-    pace(shared, &mut writer);
+    let mut writer = shared.store.begin_paced(start, shared.clock.wall_ms(), pace(shared))?;
     let (mut walk, total) = (Walk::new(), shared.pipeline.tree.read().len());
     let mut told_bytes = 0;
     while writer.walk(&shared.pipeline.tree, &mut walk, PLACES_AT_ONCE)? {
@@ -95,20 +94,21 @@ fn write_snapshot(shared: &EngineShared, start: Zxid, sessions: Vec<(i64, i32)>)
     sealed.publish()
 }
 
-fn pace(shared: &EngineShared, writer: &mut SnapshotWriter) {
+/// What sleeps after so many bytes were written, as the options say.
+fn pace(shared: &EngineShared) -> impl FnMut(u64) + Send + 'static {
     let (clock, requests, pipeline) =
         (shared.clock.clone(), shared.requests.clone(), shared.pipeline.clone());
     let EngineOptions { snapshot_bytes_per_second: bound, snapshot_bytes_beside_writers: beside, .. } =
         shared.options;
     let mut pace = Pace::new(bound, beside, clock.nanos());
     let mut logged = pipeline.last_logged();
-    writer.pace(move |bytes| {
+    move |bytes| {
         let last = std::mem::replace(&mut logged, pipeline.last_logged());
         let wait_ns = pace.wait_ns(bytes, clock.nanos(), logged > last);
         if wait_ns > 0 {
             requests.pause(Duration::from_nanos(wait_ns));
         }
-    });
+    }
 }
 
 /// Old snapshots go, then the log that only they needed. What cannot be removed is tried again the next time.

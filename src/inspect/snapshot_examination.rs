@@ -84,7 +84,7 @@ pub(super) fn examine(
         damages: Vec::new(),
         error: None,
     };
-    let mut reading = Reading::new(info);
+    let mut reading = Reading::new(info.start);
     for number in 0..file.blocks.len() {
         let place = file.blocks[number];
         let read = file.block(number).and_then(|(block, body)| {

@@ -30,7 +30,7 @@ pub(super) fn read_items(
 ) -> Result<()> {
     let info = &file.info;
     let mut taking = Taking { visit, goes_on: true, path: String::new() };
-    let mut reading = Reading::new(info);
+    let mut reading = Reading::new(info.start);
     for number in 0..file.blocks.len() {
         let (block, body) = file.block(number)?;
         reading

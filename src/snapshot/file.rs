@@ -204,7 +204,8 @@ fn no_trailer(file: &dyn File, seed: u32, len: u64) -> Error {
     }
 }
 
-fn read_block(
+/// Reads and verifies a block, which ends at `limit` at the latest.
+pub(super) fn read_block(
     file: &dyn File,
     seed: u32,
     number: u64,

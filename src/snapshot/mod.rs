@@ -1,13 +1,17 @@
 //! Snapshots: a fuzzy walk of a tree, sealed by the txns of its own time, so that one file is consistent by itself.
 
+mod device;
 mod file;
 mod load;
+mod output;
 mod read;
 mod read_ahead;
+mod read_back;
 mod receive;
 mod store;
 #[cfg(test)]
 mod tests;
+mod write_behind;
 mod writer;
 
 pub(crate) use file::SnapshotFile;
@@ -20,4 +24,3 @@ pub(crate) use store::SnapshotStore;
 pub(crate) use store::StoreReport;
 #[cfg(test)]
 pub(crate) use writer::Sealed;
-pub(crate) use writer::SnapshotWriter;

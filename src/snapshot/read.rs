@@ -70,7 +70,7 @@ pub(crate) fn walked<'a>(node: &NodeEntry<'a>, path: &'a mut String) -> WalkedNo
 /// Hands out all entries in order, each block verified before.
 pub(super) fn read(file: &SnapshotFile, visitor: &mut dyn Visitor) -> Result<()> {
     let info = &file.info;
-    let mut state = Reading::new(info);
+    let mut state = Reading::new(info.start);
     let mut take = |(block, body): (SnapshotBlock, Vec<u8>)| {
         state.block(&block, &body, visitor).map_err(|e| e.in_file(&info.file).at_offset(block.offset))?;
         visitor.block_done(LoadProgress {
@@ -92,6 +92,7 @@ pub(super) fn read(file: &SnapshotFile, visitor: &mut dyn Visitor) -> Result<()>
 }
 
 /// What was read of a snapshot so far: that its blocks, counts and txns are in order.
+#[derive(Debug)]
 pub(crate) struct Reading {
     kind: SnapshotBlockKind,
     counts: [u64; 3],
@@ -99,8 +100,9 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) fn new(info: &SnapshotInfo) -> Reading {
-        Reading { kind: SnapshotBlockKind::Nodes, counts: [0; 3], last_txn: info.start }
+    /// Nothing yet, of a snapshot whose walk began at `start`.
+    pub(crate) fn new(start: Zxid) -> Reading {
+        Reading { kind: SnapshotBlockKind::Nodes, counts: [0; 3], last_txn: start }
     }
 
     /// After the last block: whether that was all.

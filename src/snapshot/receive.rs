@@ -41,7 +41,7 @@ impl Received {
         drop(file);
         let file = store.disk.open(&name, OpenMode::Read).map_err(wrap)?;
         let mut file = SnapshotFile::open_any(file)?;
-        file.reads_ahead = store.reads_ahead();
+        file.reads_ahead = store.has_threads();
         Ok(Received { file, _temp: temp })
     }
 }

@@ -92,10 +92,20 @@ impl SnapshotStore {
 
     /// Begins a snapshot of a walk that begins after `start`. One at a time.
     pub(crate) fn begin(&self, start: Zxid, created_ms: i64) -> Result<SnapshotWriter> {
+        self.begin_paced(start, created_ms, |_| ())
+    }
+
+    /// The same; `pace` is called after each write, with how many bytes it had, and may sleep.
+    pub(crate) fn begin_paced(
+        &self,
+        start: Zxid,
+        created_ms: i64,
+        pace: impl FnMut(u64) + Send + 'static,
+    ) -> Result<SnapshotWriter> {
         let salt = self.shared.begin_writing()?;
         let StoreShared { database_id, numbering, .. } = *self.shared;
         let header = SnapshotHeader { database_id, numbering, salt, start, created_ms };
-        SnapshotWriter::begin(self.shared.clone(), header)
+        SnapshotWriter::begin(self.shared.clone(), header, Box::new(pace))
     }
 
     /// Takes in the bytes of a snapshot of whatever database, under a temporary name.
@@ -223,7 +233,7 @@ impl StoreShared {
             _ => Error::io("open a snapshot", e).in_file(&name),
         })?;
         let mut file = SnapshotFile::open_named(file, end, self.database_id, self.numbering)?;
-        file.reads_ahead = self.reads_ahead();
+        file.reads_ahead = self.has_threads();
         Ok(file)
     }
 
@@ -235,7 +245,7 @@ impl StoreShared {
         self.state.lock().snapshots.insert(end, verified);
     }
 
-    pub(super) fn reads_ahead(&self) -> bool {
+    pub(super) fn has_threads(&self) -> bool {
         self.disk.info().backend != Backend::Simulated
     }
 

@@ -329,7 +329,7 @@ fn a_snapshot_of_the_same_zxid_is_replaced_by_a_verified_one() {
     let store = open(&disk);
     let tree = SharedTree::new(loaded(&store, expected[1].0).expect("whole"));
     // A write that is lost: the new one is not what was written.
-    disk.inject(Fault::next(FaultOp::Write, Effect::LostWrite).nth(3));
+    disk.inject(Fault::next(FaultOp::Write, Effect::LostWrite).nth(2));
     let sealed = write(&store, &tree, &[]).expect("nobody has noticed");
     assert!(sealed.publish().is_err() && disk.fault_hits() == 1);
     assert_holds(&disk, &expected, None);

@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
+use super::device::Pace;
 use super::file::{SnapshotFile, SnapshotInfo};
-use super::read::verify;
+use super::output::Output;
+use super::read::{Reading, verify};
 use super::store::StoreShared;
 use crate::base::{Error, ErrorKind, Result, Zxid};
 use crate::format::snapshot::{
@@ -9,24 +11,21 @@ use crate::format::snapshot::{
     SNAPSHOT_TRAILER_BYTES, SnapshotBlock, SnapshotBlockKind, SnapshotHeader, SnapshotTrailer, SnapshotTxn,
     body_check, encode_index, encode_session, encode_txn, snapshot_name, snapshot_temp_name,
 };
-use crate::io::{File, OpenMode};
+use crate::io::OpenMode;
 use crate::tree::{Owner, SharedTree, Walk, WalkedNode};
 
 /// A block is closed once it has so many bytes.
 pub(super) const BLOCK_BYTES: usize = 256 * 1024;
-/// The file is synced each time that so many bytes were written: one sync of all of it at the end keeps the device from
-/// the log for as long as it takes (decision 7 has what was measured).
-const SYNCED_AT_ONCE: u64 = 2 << 20;
 /// Places of the store between two looks at how full the block is.
 const STRIDE: u32 = 32;
 
 /// Writes one snapshot: nodes, then sessions, then txns, then the seal. Dropped before, it leaves nothing behind.
 pub(crate) struct SnapshotWriter {
+    /// First, so that nobody writes any more when the file goes.
+    output: Output,
     temp: Temp,
-    file: Arc<dyn File>,
     header: SnapshotHeader,
     offset: u64,
-    synced: u64,
     places: Vec<BlockPlace>,
     kind: SnapshotBlockKind,
     body: Vec<u8>,
@@ -34,7 +33,6 @@ pub(crate) struct SnapshotWriter {
     nodes: NodeEncoder,
     counts: [u64; 3],
     last_txn: Zxid,
-    pace: Box<dyn FnMut(u64) + Send>,
 }
 
 impl std::fmt::Debug for SnapshotWriter {
@@ -61,7 +59,11 @@ impl Drop for Temp {
 }
 
 impl SnapshotWriter {
-    pub(super) fn begin(store: Arc<StoreShared>, header: SnapshotHeader) -> Result<SnapshotWriter> {
+    pub(super) fn begin(
+        store: Arc<StoreShared>,
+        header: SnapshotHeader,
+        pace: Pace,
+    ) -> Result<SnapshotWriter> {
         let name = snapshot_temp_name(header.start);
         let temp = Temp { store, name: Some(name.clone()) };
         let wrap = |e| Error::io("make a snapshot", e).in_file(&name);
@@ -69,14 +71,13 @@ impl SnapshotWriter {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(wrap(e)),
             _ => {}
         }
-        let file = temp.store.disk.open(&name, OpenMode::CreateNew { direct: false }).map_err(wrap)?;
-        file.write_all_at(0, &header.encode()).map_err(wrap)?;
+        let file = temp.store.disk.open(&name, OpenMode::CreateNew { direct: true }).map_err(wrap)?;
+        let output = Output::begin(file, &header, pace, temp.store.has_threads())?;
         Ok(SnapshotWriter {
+            output,
             temp,
-            file,
             header,
             offset: SNAPSHOT_HEADER_BYTES as u64,
-            synced: 0,
             places: Vec::new(),
             kind: SnapshotBlockKind::Nodes,
             body: Vec::with_capacity(BLOCK_BYTES + 4096),
@@ -84,13 +85,7 @@ impl SnapshotWriter {
             nodes: NodeEncoder::default(),
             counts: [0; 3],
             last_txn: header.start,
-            pace: Box::new(|_| ()),
         })
-    }
-
-    /// Has `pace` called after each write, with how many bytes it had; it may sleep.
-    pub(crate) fn pace(&mut self, pace: impl FnMut(u64) + Send + 'static) {
-        self.pace = Box::new(pace);
     }
 
     /// How many bytes were written, and how many nodes were taken.
@@ -161,7 +156,7 @@ impl SnapshotWriter {
     }
 
     /// Ends the snapshot: it is consistent at `end`, the last txn that was added, where the tree has this digest.
-    /// All of it is synced.
+    /// All of it is synced, and was read again where that is done beside writing.
     pub(crate) fn seal(mut self, end: Zxid, digest: u64) -> Result<Sealed> {
         if end != self.last_txn {
             let what = format!("the last txn is {}, not {end}", self.last_txn);
@@ -179,10 +174,9 @@ impl SnapshotWriter {
         let file_bytes = self.offset + SNAPSHOT_TRAILER_BYTES as u64;
         let trailer =
             SnapshotTrailer { blocks, index_offset, nodes, sessions, txns, start, end, digest, file_bytes };
-        let wrap = |e| Error::io("write a snapshot", e).in_file(self.file.name());
-        self.file.write_all_at(self.offset, &trailer.encode(self.header.seed())).map_err(wrap)?;
-        self.file.sync().map_err(wrap)?;
-        Ok(Sealed { temp: self.temp, end, file_bytes, verified: false })
+        self.output.push(&trailer.encode(self.header.seed()))?;
+        let read_back = self.output.finish()?;
+        Ok(Sealed { temp: self.temp, end, file_bytes, read_back, verified: false })
     }
 
     fn enter(&mut self, kind: SnapshotBlockKind) -> Result<()> {
@@ -216,23 +210,18 @@ impl SnapshotWriter {
         let (index, offset, seed) = (self.places.len() as u64, self.offset, self.header.seed());
         let body_crc = body_check(seed, index, &self.body);
         let block = SnapshotBlock { kind: self.kind, count: self.count, index, offset, body_bytes, body_crc };
-        let wrap = |e| Error::io("write a snapshot", e).in_file(self.file.name());
-        self.file.write_all_at(offset, &block.encode(seed)).map_err(wrap)?;
-        let at = offset + block.total_bytes() - u64::from(body_bytes);
-        self.file.write_all_at(at, &self.body).map_err(wrap)?;
+        self.output.push(&block.encode(seed))?;
+        self.output.push(&self.body)?;
         self.offset += block.total_bytes();
         if self.kind != SnapshotBlockKind::Index {
-            self.places.push(BlockPlace { offset, body_bytes });
+            let place = BlockPlace { offset, body_bytes };
+            self.output.block_ended(place);
+            self.places.push(place);
         }
         self.body.clear();
         self.body.shrink_to(BLOCK_BYTES + 4096);
         self.count = 0;
         self.nodes = NodeEncoder::default();
-        if self.offset - self.synced >= SYNCED_AT_ONCE {
-            self.file.sync().map_err(wrap)?;
-            self.synced = self.offset;
-        }
-        (self.pace)(block.total_bytes());
         Ok(())
     }
 }
@@ -243,6 +232,8 @@ pub(crate) struct Sealed {
     temp: Temp,
     end: Zxid,
     file_bytes: u64,
+    /// What was read of its blocks after they were written.
+    read_back: Option<Reading>,
     verified: bool,
 }
 
@@ -252,15 +243,20 @@ impl Sealed {
         self.file_bytes
     }
 
-    /// Reads and checks all that was written, past the page cache where the file system can.
+    /// Reads and checks all that was written, past the page cache where the file system can; of blocks that were read
+    /// again beside writing only that they are all.
     pub(crate) fn verify(&mut self) -> Result<()> {
         let store = &self.temp.store;
         let name = self.name();
         let file = store.disk.open(name, OpenMode::Write { direct: true });
         let file = file.map_err(|e| Error::io("open a snapshot", e).in_file(name))?;
         let mut file = SnapshotFile::open(file, store.database_id, store.numbering)?;
-        file.reads_ahead = store.reads_ahead();
-        verify(&file)?;
+        if let Some(reading) = &self.read_back {
+            reading.finish(&file.info)?;
+        } else {
+            file.reads_ahead = store.has_threads();
+            verify(&file)?;
+        }
         self.verified = true;
         Ok(())
     }

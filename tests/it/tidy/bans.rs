@@ -11,6 +11,7 @@ const THREAD_HOMES: &[&str] = &[
     "src/log/recover/scan_all.rs",
     "src/snapshot/load.rs",
     "src/snapshot/read_ahead.rs",
+    "src/snapshot/write_behind.rs",
     "src/engine/snapshotter.rs",
 ];
 const CLOCK_HOME: &str = "src/base/clock.rs";

@@ -1,0 +1,184 @@
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Mutex;
+
+use super::*;
+use crate::base::{ErrorKind, Zxid};
+use crate::format::snapshot::{
+    NodeEncoder, NodeEntry, NodeRow, SNAPSHOT_HEADER_BYTES, SnapshotBlock, SnapshotBlockKind, body_check,
+};
+use crate::format::{AclList, DatabaseId, Numbering};
+
+/// A file in memory with a fault.
+#[derive(Debug)]
+struct Faulty {
+    align: u64,
+    fault: Fault,
+    bytes: Mutex<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    None,
+    /// The byte there is not what was written.
+    Flips(usize),
+    /// A write that reaches it fails.
+    IsFullAt(u64),
+    /// What is made durable cannot be.
+    CannotSync,
+}
+
+impl File for Faulty {
+    fn name(&self) -> &'static str {
+        "snap.test"
+    }
+
+    fn align_bytes(&self) -> u64 {
+        self.align
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.bytes.lock().unwrap().len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.bytes.lock().unwrap();
+        let from = usize::try_from(offset).unwrap().min(bytes.len());
+        let count = buf.len().min(bytes.len() - from);
+        buf[..count].copy_from_slice(&bytes[from..from + count]);
+        Ok(count)
+    }
+
+    fn write_all_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
+        assert!(offset.is_multiple_of(self.align) && (buf.len() as u64).is_multiple_of(self.align));
+        let end = offset + buf.len() as u64;
+        if matches!(self.fault, Fault::IsFullAt(at) if end > at) {
+            return Err(io::Error::from_raw_os_error(28));
+        }
+        let mut bytes = self.bytes.lock().unwrap();
+        assert_eq!(offset, bytes.len() as u64, "from the beginning to the end, without a hole");
+        bytes.extend_from_slice(buf);
+        if let Fault::Flips(at) = self.fault
+            && (offset..end).contains(&(at as u64))
+        {
+            bytes[at] ^= 0x10;
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.bytes.lock().unwrap().resize(usize::try_from(len).unwrap(), 0);
+        Ok(())
+    }
+
+    fn allocate(&self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        if matches!(self.fault, Fault::CannotSync) { Err(io::Error::other("EIO")) } else { Ok(()) }
+    }
+
+    fn will_read(&self) {}
+
+    fn raw_fd(&self) -> Option<RawFd> {
+        None
+    }
+}
+
+fn header() -> SnapshotHeader {
+    SnapshotHeader {
+        database_id: DatabaseId::from_bytes([7; 16]),
+        numbering: Numbering::Zxid,
+        salt: 5,
+        start: Zxid::new(9),
+        created_ms: 1,
+    }
+}
+
+/// The bytes of a block of one node with so much data, and its place.
+fn block(number: u64, offset: u64, data: usize) -> (Vec<u8>, BlockPlace) {
+    let mut body = Vec::new();
+    let data = vec![u8::try_from(number % 251).unwrap(); data];
+    let node =
+        NodeEntry { parent: "", name: "a", data: Some(&data), acl: AclList::EMPTY, row: NodeRow::default() };
+    NodeEncoder::default().encode(&mut body, &node);
+    let seed = header().seed();
+    let body_bytes = u32::try_from(body.len()).unwrap();
+    let body_crc = body_check(seed, number, &body);
+    let kind = SnapshotBlockKind::Nodes;
+    let block = SnapshotBlock { kind, count: 1, index: number, offset, body_bytes, body_crc };
+    let mut bytes = block.encode(seed).to_vec();
+    bytes.extend(body);
+    (bytes, BlockPlace { offset, body_bytes })
+}
+
+/// Writes blocks of many sizes to such a file; returns it, what was expected in it, and what became of it.
+fn written(align: u64, fault: Fault, in_thread: bool) -> (Arc<Faulty>, Vec<u8>, Result<Option<Reading>>) {
+    let file = Arc::new(Faulty { align, fault, bytes: Mutex::default() });
+    let mut expected = header().encode().to_vec();
+    assert_eq!(expected.len(), SNAPSHOT_HEADER_BYTES);
+    let outcome =
+        Output::begin(file.clone(), &header(), Box::new(|_| ()), in_thread).and_then(|mut output| {
+            for (number, data) in
+                [3, PIECE_BYTES, 4 * PIECE_BYTES + 1, 0, 70_000, 70_000, 1].into_iter().enumerate()
+            {
+                let (bytes, place) = block(number as u64, expected.len() as u64, data);
+                expected.extend_from_slice(&bytes);
+                output.push(&bytes)?;
+                output.block_ended(place);
+            }
+            output.push(b"the trailer")?;
+            expected.extend_from_slice(b"the trailer");
+            output.finish()
+        });
+    (file, expected, outcome)
+}
+
+#[test]
+fn the_file_is_what_was_pushed_whoever_writes_it() {
+    for (align, in_thread, is_read_again) in
+        [(1, false, false), (512, false, false), (1, true, false), (512, true, true), (4096, true, true)]
+    {
+        let (file, expected, outcome) = written(align, Fault::None, in_thread);
+        assert_eq!(outcome.unwrap().is_some(), is_read_again, "{align} {in_thread}");
+        assert!(*file.bytes.lock().unwrap() == expected, "{align} {in_thread}");
+    }
+}
+
+#[test]
+fn a_block_that_the_disk_holds_otherwise_is_found_while_it_is_written() {
+    let (_, expected, _) = written(512, Fault::None, true);
+    let trailer = expected.len() - b"the trailer".len();
+    // Of the trailer itself nothing is said here: it is read when the file is opened.
+    for at in (SNAPSHOT_HEADER_BYTES..trailer).step_by(9973).chain([SNAPSHOT_HEADER_BYTES, trailer - 1]) {
+        let (.., outcome) = written(512, Fault::Flips(at), true);
+        let error = outcome.expect_err("a flipped byte");
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{at}: {error}");
+        assert_eq!(error.at().file.as_deref(), Some("snap.test"), "{at}: {error}");
+        assert!(error.at().offset.is_some_and(|offset| offset <= at as u64), "{at}: {error}");
+    }
+}
+
+#[test]
+fn a_failed_write_or_sync_is_told() {
+    let (_, expected, _) = written(512, Fault::None, true);
+    for in_thread in [false, true] {
+        for at in [0, 1, PIECE_BYTES as u64, expected.len() as u64 - 1] {
+            let (.., outcome) = written(512, Fault::IsFullAt(at), in_thread);
+            let error = outcome.expect_err("a full disk");
+            assert_eq!(error.kind(), ErrorKind::NoSpace, "{at} {in_thread}: {error}");
+        }
+        let (.., outcome) = written(512, Fault::CannotSync, in_thread);
+        assert_eq!(outcome.expect_err("a failed sync").kind(), ErrorKind::Io, "{in_thread}");
+    }
+}
+
+#[test]
+fn a_panic_of_the_pace_is_an_error() {
+    let file = Arc::new(Faulty { align: 512, fault: Fault::None, bytes: Mutex::default() });
+    let mut output = Output::begin(file, &header(), Box::new(|_| panic!("as asked for")), true).unwrap();
+    let outcome = (0..9).try_for_each(|_| output.push(&vec![0; PIECE_BYTES]));
+    let error = outcome.and_then(|()| output.finish().map(drop)).expect_err("a panic");
+    assert_eq!(error.code(), "snapshot_writer_panicked");
+}
