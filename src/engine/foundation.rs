@@ -1,3 +1,5 @@
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -6,14 +8,14 @@ use super::home::{Directories, Home, Room};
 use super::manifest_file::ManifestFile;
 use super::open::take_lock;
 use super::options::EngineOptions;
-use super::restore::{close_sessions, is_not_there};
+use super::restore::is_not_there;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result};
 use crate::format::{DatabaseId, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest, LOCK_NAME};
-use crate::io::{Disk, OpenMode};
+use crate::io::{Disk, OpenMode, names_in};
 use crate::tree::DataTree;
 
 /// Stands in the directory while an engine is made in it: what else is there then is half of one.
-const MARK_NAME: &str = "founding.partial";
+pub(crate) const MARK_NAME: &str = "founding.partial";
 /// The one generation that is made.
 const NUMBER: u64 = 1;
 /// More than the longest path of a system, so that a longer one is another one.
@@ -55,11 +57,6 @@ impl Foundation {
             Err(error) if is_not_there(&error) => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    /// Closes all sessions; how many there were. Owners of nodes that are no sessions are among them.
-    pub(crate) fn close_sessions(&self, tree: &mut DataTree) -> Result<u64> {
-        close_sessions(tree, self.clock.wall_ms())
     }
 
     /// Makes the engine; when this returns, it is durable.
@@ -122,6 +119,42 @@ fn marked_place(root: &dyn Disk) -> Result<Option<Vec<u8>>> {
     Ok(Some(place))
 }
 
+/// What there is to say of a directory without a manifest, if an engine was begun in it and not finished.
+pub(crate) fn unfinished(root: &dyn Disk) -> Result<Option<Error>> {
+    let Some(place) = marked_place(root)? else { return Ok(None) };
+    let its_log = match &place[..] {
+        [] => String::new(),
+        place => format!(", with its log in {}", path_of(place).display()),
+    };
+    let why = format!("an import or a restore into this directory was cut off{its_log}: begin it anew");
+    Ok(Some(Error::corrupt("founding_unfinished", why).in_file(MARK_NAME)))
+}
+
+fn path_of(place: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(place))
+}
+
+/// Refuses to leave behind, or to take for its own, the log of an attempt that was to have it in another place.
+fn check_left_log(marked: &[u8], has_log: bool) -> Result<()> {
+    let dir = path_of(marked);
+    let log = Room::Log.name(NUMBER);
+    let is_left = if marked.is_empty() {
+        has_log
+    } else {
+        let names =
+            names_in(dir).map_err(|e| Error::io("list a directory", e).in_file(&dir.display().to_string()));
+        names?.contains(&log)
+    };
+    if !is_left {
+        return Ok(());
+    }
+    let why = format!(
+        "an attempt that was cut off has left {}: have the log in the same directory as it, or remove that first",
+        dir.join(log).display()
+    );
+    Err(Error::new(ErrorKind::Invalid, "restore_not_empty", why))
+}
+
 /// Before anything else is made.
 fn mark(root: &dyn Disk, place: &[u8]) -> std::io::Result<()> {
     match root.open(MARK_NAME, OpenMode::CreateNew { direct: false }) {
@@ -152,13 +185,13 @@ fn check_vacant(home: &dyn Home, place: &[u8]) -> Result<()> {
     let strange = entries.iter().any(|entry| !is_left(&entry.name));
     let generations = home.generations()?;
     let more = generations.iter().any(|number| !is_marked || *number != NUMBER);
-    let log_is_others =
-        marked.is_some_and(|marked| marked != place) && home.room_if_there(Room::Log, NUMBER)?.is_some();
+    let other = marked.filter(|marked| marked != place);
+    let log_is_others = other.is_some() && home.room_if_there(Room::Log, NUMBER)?.is_some();
     if strange || more || log_is_others {
         let why = "the directory in which the engine is to be made is not empty".to_owned();
         return Err(Error::new(ErrorKind::Invalid, "restore_not_empty", why));
     }
-    Ok(())
+    other.map_or(Ok(()), |marked| check_left_log(&marked, has(&Room::Log.name(NUMBER))))
 }
 
 #[cfg(test)]
@@ -230,10 +263,21 @@ mod tests {
         let other = EngineOptions::new().log_dir(elsewhere.path());
         assert_eq!(Foundation::begin(dir.path(), &other).unwrap_err().kind(), ErrorKind::Invalid);
         std::fs::remove_dir(elsewhere.path().join("log-1")).unwrap();
+        // What an attempt has left is not forgotten where nobody looks for it.
+        let left = |options: &EngineOptions, log: &Path| {
+            let error = Foundation::begin(dir.path(), options).unwrap_err();
+            assert_eq!(error.code(), "restore_not_empty");
+            assert!(error.message().contains(log.join("log-1").to_str().unwrap()), "{error}");
+        };
+        left(&other, Path::new(""));
+        std::fs::remove_dir(dir.path().join("log-1")).unwrap();
         Foundation::begin(dir.path(), &other).unwrap();
         std::fs::write(dir.path().join(MARK_NAME), place_of(&other)).unwrap();
         std::fs::create_dir(elsewhere.path().join("log-1")).unwrap();
         Foundation::begin(dir.path(), &other).unwrap();
+        left(&options, elsewhere.path());
+        let error = options.open(dir.path()).unwrap_err();
+        assert_eq!(error.code(), "founding_unfinished", "{error}");
         std::fs::write(dir.path().join(MARK_NAME), b"").unwrap();
         begin().unwrap().finish(DataTree::new(), Epoch::new(7)).unwrap();
         assert!(!dir.path().join(MARK_NAME).exists());

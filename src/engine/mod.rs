@@ -1,6 +1,7 @@
 //! The engine: log, tree and snapshots joined, as a server embeds them.
 
 mod answer;
+mod apart;
 mod checkpoint;
 mod feed;
 mod foundation;
@@ -59,9 +60,10 @@ mod standby_tests;
 mod tests;
 
 pub use answer::Answer;
+pub(crate) use apart::{check_apart, check_not_inside};
 pub use checkpoint::CheckpointReport;
 pub use feed::ChangeFeed;
-pub(crate) use foundation::Foundation;
+pub(crate) use foundation::{Foundation, MARK_NAME as FOUNDING_MARK_NAME, unfinished};
 pub use handle::Engine;
 pub(crate) use home::{Directories, Home, Room};
 pub use learn::{LearnReport, SyncSource};
@@ -73,7 +75,7 @@ pub(crate) use progress::Told;
 pub use progress::{Activity, Progress};
 pub use report::OpenReport;
 pub use restore::{RestoreOptions, RestoreReport, RestoreTarget, restore, restore_in_place};
-pub(crate) use restore::{Source, replay, replay_telling};
+pub(crate) use restore::{Source, close_sessions, replay, replay_telling};
 pub use session_tracker::SessionTracker;
 #[cfg(any(test, feature = "sim"))]
 pub use simulation::simulate_engine;

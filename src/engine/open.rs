@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::foundation::unfinished;
 use super::home::{Home, Room};
 use super::manifest_file::ManifestFile;
 use super::options::EngineOptions;
@@ -167,6 +168,9 @@ pub(super) fn check_asked(options: &EngineOptions, found: DatabaseId) -> Result<
 
 /// Refuses a state of which no manifest says that it is the one in use.
 pub(super) fn check_is_new(home: &dyn Home) -> Result<()> {
+    if let Some(error) = unfinished(home.root().as_ref())? {
+        return Err(error);
+    }
     let Some(generation) = home.generations()?.into_iter().max() else { return Ok(()) };
     let why = format!("the engine's manifest is missing, but there is a state of generation {generation}");
     Err(Error::corrupt("engine_manifest_missing", why))

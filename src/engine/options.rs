@@ -15,7 +15,7 @@ pub(super) type Permit = Arc<dyn Fn() -> bool + Send + Sync>;
 #[derive(Clone)]
 pub struct EngineOptions {
     pub(super) log: LogOptions,
-    pub(super) log_dir: Option<PathBuf>,
+    pub(crate) log_dir: Option<PathBuf>,
     pub(super) propose: ProposeOptions,
     pub(super) commit: Commit,
     pub(super) snap_count: u64,

@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::apart::check_apart;
 use super::foundation::Foundation;
 use super::generation::Generation;
 use super::home::{Directories, Home, Room};
@@ -102,6 +103,10 @@ pub struct RestoreReport {
     pub replay_failures: u64,
     /// The last txn of the source that is in the state.
     pub source_zxid: Zxid,
+    /// Nodes of the new engine.
+    pub nodes: u64,
+    /// Sessions of the new engine.
+    pub sessions: u64,
     /// Sessions that were closed, each by a txn of its own.
     pub closed_sessions: u64,
     /// The last txn of the new engine.
@@ -135,7 +140,7 @@ pub struct RestoreReport {
 /// - [`ErrorKind::NotInLog`]: the target is after the last txn, or the source has no snapshot and log any more to
 ///   rebuild it.
 /// - [`ErrorKind::Corrupt`]: the log is damaged before the target, or the only snapshots that would do.
-/// - [`ErrorKind::Invalid`]: there is no engine in `source`, or something is in `dest`.
+/// - [`ErrorKind::Invalid`]: there is no engine in `source`, something is in `dest`, or one of the two is inside the other.
 /// - As [`EngineOptions::open`], of either directory.
 pub fn restore(
     source: impl AsRef<Path>,
@@ -143,9 +148,10 @@ pub fn restore(
     options: &EngineOptions,
     what: &RestoreOptions,
 ) -> Result<RestoreReport> {
-    let dest = dest.as_ref();
+    let (source, dest) = (source.as_ref(), dest.as_ref());
+    check_apart(dest, source)?;
     let read = || {
-        let reading = Directories::open_to_read(source.as_ref(), what.source_log_dir.as_deref())?;
+        let reading = Directories::open_to_read(source, what.source_log_dir.as_deref())?;
         let source = Source::open(&reading, &options.log)?;
         let (tree, report) = source.rebuild(what, options, &Clock::real())?;
         Ok((tree, report, source.manifest.accepted))
@@ -233,7 +239,7 @@ pub(super) fn in_place(
 }
 
 /// A tree, the snapshot that it comes from, and newer ones that could not be used.
-type Base = (DataTree, Option<SnapshotInfo>, Vec<(Zxid, Error)>);
+pub(crate) type Base = (DataTree, Option<SnapshotInfo>, Vec<(Zxid, Error)>);
 
 /// An engine's directory, to be read only.
 pub(crate) struct Source {
@@ -279,9 +285,14 @@ impl Source {
 
     /// The tree at the newest snapshot at or before the target, the last zxid that may be in the state, and the
     /// log that leads there.
-    pub(crate) fn begin(&self, target: RestoreTarget, told: &Told) -> Result<(DataTree, Zxid, &LogView)> {
+    pub(crate) fn begin(&self, target: RestoreTarget, told: &Told) -> Result<(Base, Zxid, &LogView)> {
         let target = self.resolve(target)?;
-        Ok((self.base(target, told)?.0, target, &self.view))
+        Ok((self.base(target, told)?, target, &self.view))
+    }
+
+    /// See [`RestoreReport::log_begins_after`].
+    pub(crate) fn log_begins_after(&self) -> Option<Zxid> {
+        self.begins_after
     }
 
     /// The state that is wanted, and how it came about.
@@ -303,6 +314,8 @@ impl Source {
             replayed: replayed.txns,
             replay_failures: replayed.failures,
             source_zxid,
+            nodes: tree.len(),
+            sessions: tree.sessions().len() as u64,
             closed_sessions,
             last_zxid: tree.last_zxid(),
             digest: tree.digest(),
@@ -323,6 +336,12 @@ impl Source {
             }
             RestoreTarget::Zxid(zxid) => Ok(zxid),
             RestoreTarget::TimeMs(time_ms) => {
+                if last == floor {
+                    return missing(format!(
+                        "the log has no txn yet, as after an import or a restore, so nothing tells the time of the state at \
+                         {floor}: without a time it is restored"
+                    ));
+                }
                 let (mut reader, mut before) = (self.view.records(floor)?, floor);
                 while let Some(record) = reader.next_record()?.filter(|record| record.time_ms <= time_ms) {
                     before = record.zxid;
@@ -387,7 +406,7 @@ pub(crate) fn replay_telling(
 }
 
 /// Closes all sessions; how many there were. Owners of nodes that are no sessions are among them.
-pub(super) fn close_sessions(tree: &mut DataTree, time_ms: i64) -> Result<u64> {
+pub(crate) fn close_sessions(tree: &mut DataTree, time_ms: i64) -> Result<u64> {
     let mut ids: Vec<i64> = tree.sessions().into_iter().map(|(id, _)| id).collect();
     ids.extend(tree.ephemeral_owners());
     ids.sort_unstable();

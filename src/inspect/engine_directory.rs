@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::{Directory, SnapshotDirectory};
 use crate::base::{Epoch, Error, ErrorKind, Result};
-use crate::engine::{Directories, Home, ManifestFile, Room};
+use crate::engine::{Directories, FOUNDING_MARK_NAME, Home, ManifestFile, Room, unfinished};
 use crate::format::{DatabaseId, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest, LOCK_NAME};
 use crate::io::{DirEntry, EntryKind};
 
@@ -50,6 +50,8 @@ pub enum EngineName {
     Manifest,
     /// A manifest that was being written: of no use.
     ManifestTemp,
+    /// The mark of an import or a restore: beside no manifest, it was cut off, and the next attempt begins anew.
+    Founding,
     /// Held by the process that has the engine open.
     Lock,
     /// The log of a generation.
@@ -82,6 +84,11 @@ impl EngineDirectory {
             }
             Err(error) => Ok(EngineManifestState::Unreadable(error)),
         }
+    }
+
+    /// What there is to say of a directory without a manifest, if an import or a restore into it was cut off.
+    pub(super) fn unfinished(&self) -> Result<Option<Error>> {
+        unfinished(self.home.root().as_ref())
     }
 
     fn is_no_file(&self, name: &str) -> Result<bool> {
@@ -169,6 +176,7 @@ impl EngineName {
             ENGINE_MANIFEST_NAME => EngineName::Manifest,
             ENGINE_MANIFEST_TEMP_NAME => EngineName::ManifestTemp,
             LOCK_NAME => EngineName::Lock,
+            FOUNDING_MARK_NAME => EngineName::Founding,
             _ => Room::Log
                 .generation(name)
                 .map(EngineName::Log)

@@ -32,7 +32,8 @@ pub enum Depth {
 pub struct EngineExamination {
     /// The manifest.
     pub manifest: EngineManifestState,
-    /// The generation that was read: the one in use, or the newest if no manifest says which one that is.
+    /// The generation that was read: the one in use, or the newest if no manifest says which one that is. None of an engine
+    /// that was never finished.
     pub generation: Option<u64>,
     /// Its log; none if its directory is not there.
     pub log: Option<Examination>,
@@ -99,9 +100,13 @@ impl EngineExamination {
             EngineManifestState::Present(manifest) => Some(manifest.generation),
             _ => generations.last().copied(),
         };
+        let unfinished = match &manifest {
+            EngineManifestState::Missing => directory.unfinished()?,
+            _ => None,
+        };
         let mut looking = EngineExamination {
             manifest,
-            generation,
+            generation: if unfinished.is_some() { None } else { generation },
             log: None,
             log_range: None,
             snapshots: Vec::new(),
@@ -110,6 +115,11 @@ impl EngineExamination {
             findings: Vec::new(),
             replay: None,
         };
+        if let Some(error) = unfinished {
+            // All that is there is half of one, and goes.
+            looking.damage("", &error);
+            return Ok(looking);
+        }
         looking.judge_manifest();
         looking.judge_names(&generations);
         for name in directory.misplaced()? {
@@ -170,6 +180,9 @@ impl EngineExamination {
                 EngineName::Foreign => "not arborlog's; left alone",
                 EngineName::ManifestTemp => {
                     "a manifest that was never finished; the next change of it removes it"
+                }
+                EngineName::Founding => {
+                    "the mark of the import or restore that made the engine; of no use any more"
                 }
                 _ => continue,
             };

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -54,6 +54,18 @@ pub(crate) fn names_in(path: &Path) -> io::Result<Vec<String>> {
     let mut names: Vec<String> = disk.list()?.into_iter().map(|entry| entry.name).collect();
     names.sort();
     Ok(names)
+}
+
+/// The path without links and dots. Of one that is not there, what it would be: its parent must be there.
+pub(crate) fn resolved(path: &Path) -> io::Result<PathBuf> {
+    match std::fs::canonicalize(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let name = path.file_name().ok_or(e)?;
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            Ok(std::fs::canonicalize(parent.unwrap_or(Path::new(".")))?.join(name))
+        }
+        found => found,
+    }
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {

@@ -31,7 +31,7 @@ pub(crate) use contract::{
 };
 pub(crate) use dir::{open_dir, open_dir_to_read};
 pub(crate) use duplicate::{Duplicated, copy, duplicate};
-pub(crate) use folders::{ensure_dir, names_in, remove_dir};
+pub(crate) use folders::{ensure_dir, names_in, remove_dir, resolved};
 pub(crate) use prefetch::prefetch;
 pub(crate) use replace::replace_file;
 pub(crate) use wait_word::WaitWord;

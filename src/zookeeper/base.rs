@@ -27,6 +27,7 @@ impl Recovery<'_> {
                 Ok(ahead) => {
                     self.ahead = ahead;
                     self.report.snapshot = Some(file.name.clone());
+                    self.report.snapshot_zxid = Some(file.zxid);
                     return Ok(file.zxid);
                 }
                 Err(error) if error.kind() == ErrorKind::Corrupt => {
@@ -68,7 +69,7 @@ impl Recovery<'_> {
             sessions.insert(*id);
         }
         let extended = self.options.extended_types;
-        let (mut missing, mut newest, mut has_root, mut done) = (HashSet::new(), file.zxid, false, 0);
+        let (mut missing, mut newest, mut has_root, mut done) = (HashSet::new(), Zxid::ZERO, false, 0);
         let next = || {
             let mut batch = NodeBatch::new();
             while batch.len() < BATCH_COUNT && batch.bytes() <= BATCH_BYTES {
@@ -104,16 +105,21 @@ impl Recovery<'_> {
         })?;
         self.acl_missing = missing;
         let whole = loader.finish(file.zxid);
-        if whole.orphans > 0 || !has_root {
+        if !has_root {
+            return Err(corrupt("it has no root".to_owned()));
+        }
+        if whole.orphans > 0 {
             return Err(corrupt(format!("{} nodes have no parent", whole.orphans)));
         }
         self.tree = whole.tree;
         // Older formats have none.
         let trailer = snapshot.trailer().unwrap_or_default();
         self.check_name(file, trailer)?;
+        self.newest_told = newest.max(trailer.digest.map_or(Zxid::ZERO, |(zxid, _)| zxid));
+        let newest = newest.max(file.zxid);
         let digest = trailer.digest.filter(|(zxid, _)| *zxid >= file.zxid);
         if let Some((_, digest)) = digest.filter(|(zxid, _)| *zxid == file.zxid) {
-            self.check_digest(file.zxid, digest, &file.name)?;
+            self.check_digest(file.zxid, digest, (&file.name, None))?;
             return Ok((newest > file.zxid).then_some(Ahead { zxid: newest, digest: None }));
         }
         // A txn that was under way at the end may be in the nodes, and not in the digest.
@@ -127,6 +133,7 @@ impl Recovery<'_> {
     /// Holds the zxids behind the nodes to the one in the name. Both were told when all nodes had been written, so none is
     /// lower; but a leader's, at the beginning of its epoch, may have the digest of the epoch before.
     fn check_name(&mut self, file: &NamedFile, trailer: SnapshotTrailer) -> Result<()> {
+        self.is_unproven = trailer.last_zxid.is_none() && trailer.digest.is_none();
         let of_last = trailer.last_zxid;
         let of_digest = trailer.digest.map(|(zxid, _)| zxid).filter(|_| file.zxid.counter() > 0);
         let Some(told) = of_last.into_iter().chain(of_digest).find(|told| *told < file.zxid) else {

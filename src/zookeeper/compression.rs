@@ -1,6 +1,6 @@
 use std::io::{self, BufRead, BufReader, Read};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 /// How a snapshot is compressed; its name tells.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -35,7 +35,7 @@ const SNAPPY_BLOCK_BYTES_MAX: usize = 16 << 20;
 /// The bytes of a file before compression.
 pub(super) enum Plain<R: Read> {
     None(R),
-    Gz(Box<MultiGzDecoder<BufReader<R>>>),
+    Gz(Box<Members<BufReader<R>>>),
     Snappy(Box<Blocks<BufReader<R>>>),
 }
 
@@ -50,7 +50,7 @@ impl<R: Read> Plain<R> {
         let buffered = |inner| BufReader::with_capacity(64 * 1024, inner);
         match compression {
             Compression::None => Plain::None(inner),
-            Compression::Gz => Plain::Gz(Box::new(MultiGzDecoder::new(buffered(inner)))),
+            Compression::Gz => Plain::Gz(Box::new(Members(Some(GzDecoder::new(buffered(inner)))))),
             Compression::Snappy => Plain::Snappy(Box::new(Blocks::new(buffered(inner)))),
         }
     }
@@ -59,7 +59,7 @@ impl<R: Read> Plain<R> {
     pub(super) fn inner(&self) -> &R {
         match self {
             Plain::None(inner) => inner,
-            Plain::Gz(inner) => inner.get_ref().get_ref(),
+            Plain::Gz(inner) => inner.decoder().get_ref().get_ref(),
             Plain::Snappy(inner) => inner.inner.get_ref(),
         }
     }
@@ -72,6 +72,31 @@ impl<R: Read> Read for Plain<R> {
             Plain::Gz(inner) => inner.read(buf),
             Plain::Snappy(inner) => inner.read(buf),
         }
+    }
+}
+
+/// Members of gzip, one behind the other. What stands behind them and begins like none is not read, as no server reads it.
+pub(super) struct Members<R>(Option<GzDecoder<R>>);
+
+/// What a member begins with.
+const GZ_MAGIC: &[u8] = b"\x1f\x8b";
+
+impl<R: BufRead> Members<R> {
+    fn decoder(&self) -> &GzDecoder<R> {
+        self.0.as_ref().expect("it is taken away for the next one alone")
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        while let Some(decoder) = &mut self.0 {
+            let read = decoder.read(buf)?;
+            if read > 0 || buf.is_empty() || !decoder.get_mut().fill_buf()?.starts_with(GZ_MAGIC) {
+                return Ok(read);
+            }
+            self.0 = self.0.take().map(|ended| GzDecoder::new(ended.into_inner()));
+        }
+        Ok(0)
     }
 }
 

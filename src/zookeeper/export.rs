@@ -5,11 +5,15 @@ use super::compression::{Compression, SNAPPY_BLOCK_BYTES, SNAPPY_HEADER};
 use super::format::ZkFormat;
 use super::log_file::{ENTRY_END, MAGIC};
 use super::target_dir::{FileWriter, TargetDir};
-use super::write_snapshot::{raw, write_snapshot};
+use super::write_snapshot::{leaves_out_config, raw, write_snapshot};
 use super::write_txn::put_txn;
-use crate::base::{Error, ErrorKind, Result, Zxid};
-use crate::engine::{Activity, Progress, RestoreTarget, Source, Told, replay_telling};
+use crate::base::{Clock, Error, ErrorKind, Result, Zxid};
+use crate::engine::{
+    Activity, Progress, RestoreTarget, Source, Told, check_apart, check_not_inside, close_sessions,
+    replay_telling,
+};
 use crate::format::Txn;
+use crate::log::Execution;
 use crate::tree::DataTree;
 
 /// A log is left for the next one when it has so many bytes, as a server does.
@@ -24,7 +28,9 @@ pub struct ExportOptions {
     target: RestoreTarget,
     log_tail: bool,
     compression: Compression,
+    sessions: bool,
     source_log_dir: Option<PathBuf>,
+    execution: Execution,
     progress: Told,
 }
 
@@ -36,7 +42,9 @@ impl ExportOptions {
             target: RestoreTarget::Newest,
             log_tail: false,
             compression: Compression::None,
+            sessions: true,
             source_log_dir: None,
+            execution: Execution::Real,
             progress: Told::default(),
         }
     }
@@ -53,6 +61,22 @@ impl ExportOptions {
     #[must_use]
     pub fn log_tail(mut self, kept: bool) -> ExportOptions {
         self.log_tail = kept;
+        self
+    }
+
+    /// Whether sessions, and the ephemeral nodes that they own, are written (default: they are). If not, each is closed by
+    /// a txn of its own behind the target, which takes a snapshot of the state: no tail of the log.
+    #[must_use]
+    pub fn sessions(mut self, kept: bool) -> ExportOptions {
+        self.sessions = kept;
+        self
+    }
+
+    /// Whether the files are written, or only made up and told of (default [`Execution::Real`]). A dry run needs no
+    /// destination that exists.
+    #[must_use]
+    pub fn execution(mut self, execution: Execution) -> ExportOptions {
+        self.execution = execution;
         self
     }
 
@@ -80,9 +104,23 @@ impl ExportOptions {
 }
 
 /// What an export has written.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExportReport {
+    /// The end of the engine's snapshot with which it began; none if an empty tree was the beginning.
+    pub began_with: Option<Zxid>,
+    /// Newer snapshots of the engine that could not be used, and why.
+    pub skipped: Vec<(Zxid, Error)>,
+    /// As [`RestoreReport::log_begins_after`](crate::RestoreReport::log_begins_after).
+    pub log_begins_after: Option<Zxid>,
+    /// How many txns of the engine's log came after its snapshot.
+    pub replayed: u64,
+    /// How many of these could not be done, though they were no errors when they were logged. None are counted for a tail.
+    pub replay_failures: u64,
+    /// The last txn of the engine that is in the state.
+    pub source_zxid: Zxid,
+    /// Sessions that were closed, each by a txn of its own.
+    pub closed_sessions: u64,
     /// The snapshot's name.
     pub snapshot: String,
     /// Its nodes.
@@ -104,7 +142,7 @@ pub struct ExportReport {
 ///
 /// # Errors
 /// There is no `version-2` then. What an export has left that was cut off is removed by the next one.
-/// - [`ErrorKind::Invalid`]: something is in `dest`; there is no engine in `source`; the state has what servers of the
+/// - [`ErrorKind::Invalid`]: something is in `dest`, or one of the two is inside the other; there is no engine in `source`; the state has what servers of the
 ///   format do not know.
 /// - [`ErrorKind::TooLarge`]: a node or a txn is longer than servers of the format read.
 /// - [`ErrorKind::NotInLog`], [`ErrorKind::Corrupt`]: as [`restore`](crate::restore).
@@ -116,15 +154,42 @@ pub fn export(
     if what.compression != Compression::None && !what.format.has_digests() {
         return Err(Error::invalid(format!("ZooKeeper {} reads no compressed snapshots", what.format)));
     }
-    let engine = Source::in_dir(source.as_ref(), what.source_log_dir.as_deref())?;
-    let (mut tree, target, log) = engine.begin(what.target, &what.progress)?;
-    if !what.log_tail {
-        replay_telling(log, &mut tree, target, &what.progress)?;
+    check_apart(dest.as_ref(), source.as_ref())?;
+    if let Some(log_dir) = &what.source_log_dir {
+        check_not_inside(dest.as_ref(), log_dir)?;
     }
-    let dir = TargetDir::begin(dest.as_ref())?;
-    let mut report = put_snapshot(&dir, &tree, what)?;
+    if what.log_tail && !what.sessions {
+        return Err(Error::invalid(
+            "a log's tail ends with the engine's last txn: sessions are not closed behind it",
+        ));
+    }
+    let engine = Source::in_dir(source.as_ref(), what.source_log_dir.as_deref())?;
+    let ((mut tree, base, skipped), target, log) = engine.begin(what.target, &what.progress)?;
+    let mut report = ExportReport {
+        began_with: base.map(|info| info.end),
+        skipped,
+        log_begins_after: engine.log_begins_after(),
+        ..ExportReport::of_nothing()
+    };
+    if !what.log_tail {
+        let replayed = replay_telling(log, &mut tree, target, &what.progress)?;
+        (report.replayed, report.replay_failures) = (replayed.txns, replayed.failures);
+        report.source_zxid = tree.last_zxid();
+    }
+    if !what.sessions {
+        report.closed_sessions = close_sessions(&mut tree, Clock::real().wall_ms())?;
+    }
+    let dir = match what.execution {
+        Execution::Real => Some(TargetDir::begin(dest.as_ref())?),
+        Execution::DryRun => {
+            TargetDir::check(dest.as_ref())?;
+            None
+        }
+    };
+    put_snapshot(dir.as_ref(), &tree, what, &mut report)?;
     if what.log_tail {
-        let mut logs = LogWriter { dir: &dir, format: what.format, open: None, report: &mut report };
+        let mut logs =
+            LogWriter { dir: dir.as_ref(), format: what.format, open: None, len: 0, report: &mut report };
         let mut reader = log.records(tree.last_zxid())?;
         while let Some(record) = reader.next_record()?.filter(|record| record.zxid <= target) {
             let txn = Txn::decode(record.zxid, record.time_ms, record.payload)?;
@@ -132,24 +197,37 @@ pub fn export(
             logs.put(&txn, tree.digest())?;
         }
         logs.finish()?;
+        (report.source_zxid, report.replayed) = (tree.last_zxid(), report.txns);
     }
     (report.last_zxid, report.digest) = (tree.last_zxid(), tree.digest());
     let current = report.last_zxid.epoch();
-    dir.put("currentEpoch", &current.get().to_string())?;
-    dir.put("acceptedEpoch", &engine.accepted().max(current).get().to_string())?;
-    dir.publish()?;
+    if let Some(dir) = dir {
+        dir.put("currentEpoch", &current.get().to_string())?;
+        dir.put("acceptedEpoch", &engine.accepted().max(current).get().to_string())?;
+        dir.publish()?;
+    }
     Ok(report)
 }
 
-fn put_snapshot(dir: &TargetDir, tree: &DataTree, what: &ExportOptions) -> Result<ExportReport> {
-    let zxid = tree.last_zxid();
-    let name = format!("snapshot.{:x}{}", raw(zxid)?, what.compression.suffix());
-    let out = dir.create(&name)?;
+fn put_snapshot(
+    dir: Option<&TargetDir>,
+    tree: &DataTree,
+    what: &ExportOptions,
+    report: &mut ExportReport,
+) -> Result<()> {
+    let name = format!("snapshot.{:x}{}", raw(tree.last_zxid())?, what.compression.suffix());
     let wrap = |e| Error::io("write a snapshot", e).in_file(&name);
     let mut tell = |done| {
         let (activity, total) = (Activity::WriteSnapshot, Some(tree.len()));
         what.progress.tell(&Progress { activity, done_bytes: 0, total_bytes: None, done, total });
     };
+    report.snapshot.clone_from(&name);
+    report.nodes = tree.len() - u64::from(leaves_out_config(tree, what.format));
+    report.sessions = tree.sessions().len() as u64;
+    let Some(dir) = dir else {
+        return write_snapshot(tree, what.format, &mut std::io::sink(), &mut tell);
+    };
+    let out = dir.create(&name)?;
     let out = match what.compression {
         Compression::None => {
             let mut out = out;
@@ -169,24 +247,38 @@ fn put_snapshot(dir: &TargetDir, tree: &DataTree, what: &ExportOptions) -> Resul
             packed.out
         }
     };
-    TargetDir::finish(out)?;
-    Ok(ExportReport {
-        snapshot: name,
-        nodes: tree.len(),
-        sessions: tree.sessions().len() as u64,
-        logs: Vec::new(),
-        txns: 0,
-        last_zxid: zxid,
-        digest: tree.digest(),
-    })
+    TargetDir::finish(out).map(drop)
+}
+
+impl ExportReport {
+    fn of_nothing() -> ExportReport {
+        ExportReport {
+            began_with: None,
+            skipped: Vec::new(),
+            log_begins_after: None,
+            replayed: 0,
+            replay_failures: 0,
+            source_zxid: Zxid::ZERO,
+            closed_sessions: 0,
+            snapshot: String::new(),
+            nodes: 0,
+            sessions: 0,
+            logs: Vec::new(),
+            txns: 0,
+            last_zxid: Zxid::ZERO,
+            digest: 0,
+        }
+    }
 }
 
 /// Writes entries into logs.
 struct LogWriter<'a> {
-    dir: &'a TargetDir,
+    /// None of a dry run.
+    dir: Option<&'a TargetDir>,
     format: ZkFormat,
-    /// The log in use, and its length.
-    open: Option<(BufWriter<FileWriter>, u64)>,
+    /// The log in use, and its length; 0 if there is none.
+    open: Option<BufWriter<FileWriter>>,
+    len: u64,
     report: &'a mut ExportReport,
 }
 
@@ -200,34 +292,37 @@ impl LogWriter<'_> {
             return Err(Error::new(ErrorKind::TooLarge, "zk_length", what).with_zxids(txn.zxid, txn.zxid));
         }
         let wrap = |e| Error::io("write a log", e);
-        if self.open.as_ref().is_some_and(|(_, len)| *len >= LOG_BYTES) {
+        if self.len >= LOG_BYTES {
             self.finish()?;
         }
-        let (out, len) = match &mut self.open {
-            Some(open) => open,
-            none => {
-                let name = format!("log.{:x}", raw(txn.zxid)?);
-                let mut out = self.dir.create(&name)?;
+        if self.len == 0 {
+            let name = format!("log.{:x}", raw(txn.zxid)?);
+            if let Some(dir) = self.dir {
+                let mut out = dir.create(&name)?;
                 out.write_all(MAGIC).and_then(|()| out.write_all(LOG_HEADER_REST)).map_err(wrap)?;
-                self.report.logs.push(name);
-                none.insert((out, 16))
+                self.open = Some(out);
             }
-        };
+            self.report.logs.push(name);
+            self.len = 16;
+        }
         let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let mut entry = u64::from(adler2::adler32_slice(&payload)).to_be_bytes().to_vec();
         entry.extend_from_slice(&length.to_be_bytes());
         entry.extend_from_slice(&payload);
         entry.push(ENTRY_END);
-        out.write_all(&entry).map_err(wrap)?;
-        *len += entry.len() as u64;
+        if let Some(out) = &mut self.open {
+            out.write_all(&entry).map_err(wrap)?;
+        }
+        self.len += entry.len() as u64;
         self.report.txns += 1;
         Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
+        self.len = 0;
         match self.open.take() {
             None => Ok(()),
-            Some((out, _)) => TargetDir::finish(out).map(drop),
+            Some(out) => TargetDir::finish(out).map(drop),
         }
     }
 }

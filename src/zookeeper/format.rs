@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::base::{Error, ErrorKind};
+
 /// For which releases a directory is written. Later ones read it too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ZkFormat {
@@ -40,6 +42,11 @@ impl ZkFormat {
     /// Whether it has containers, times to live and reconfigs.
     pub(super) fn has_extended_nodes(self) -> bool {
         self >= ZkFormat::V3_5
+    }
+
+    /// Something that no server of the format knows.
+    pub(super) fn refuses(self, what: &str) -> Error {
+        Error::new(ErrorKind::Invalid, "zk_format", format!("{what}: ZooKeeper {self} has none of that"))
     }
 
     /// The longest payload, string or buffer that a server with default settings reads, in bytes. Early releases of 3.5

@@ -3,8 +3,11 @@ use std::path::{Path, PathBuf};
 use super::directory::ZkDirectory;
 use super::recover::Recovery;
 use super::report::ImportReport;
-use crate::base::Result;
-use crate::engine::{EngineOptions, Foundation, Progress, RestoreTarget, Told};
+use crate::base::{Clock, Result};
+use crate::engine::{
+    EngineOptions, Foundation, Progress, RestoreTarget, Told, check_apart, check_not_inside, close_sessions,
+};
+use crate::log::Execution;
 use crate::tree::DataTree;
 
 /// The longest payload, string or buffer that is read if nothing else is said, in bytes. More than a server reads by
@@ -22,6 +25,7 @@ pub struct ImportOptions {
     pub(super) length_limit: u32,
     pub(super) extended_types: bool,
     pub(super) snapshot_alone: bool,
+    pub(super) execution: Execution,
     pub(super) progress: Told,
 }
 
@@ -35,6 +39,7 @@ impl Default for ImportOptions {
             length_limit: LENGTH_LIMIT_DEFAULT,
             extended_types: true,
             snapshot_alone: false,
+            execution: Execution::Real,
             progress: Told::default(),
         }
     }
@@ -76,7 +81,8 @@ impl ImportOptions {
         self
     }
 
-    /// The longest payload, string or buffer in bytes (default [`LENGTH_LIMIT_DEFAULT`]).
+    /// The longest payload, string or buffer in bytes (default [`LENGTH_LIMIT_DEFAULT`]). A multi may have an operation for each
+    /// 64 of them, and a session's end a path: a txn takes up to some four times the limit in memory.
     #[must_use]
     pub fn length_limit(mut self, bytes: u32) -> ImportOptions {
         self.length_limit = bytes.min(i32::MAX.unsigned_abs());
@@ -96,6 +102,13 @@ impl ImportOptions {
     #[must_use]
     pub fn snapshot_alone(mut self, alone: bool) -> ImportOptions {
         self.snapshot_alone = alone;
+        self
+    }
+
+    /// Whether the engine is made, or only told of (default [`Execution::Real`]). A dry run needs no directory that exists.
+    #[must_use]
+    pub fn execution(mut self, execution: Execution) -> ImportOptions {
+        self.execution = execution;
         self
     }
 
@@ -141,7 +154,8 @@ fn complete(report: &mut ImportReport, tree: &DataTree) {
 /// # Errors
 /// `dest` is no engine then. What an import has left that was cut off is removed by the next one.
 /// - As [`read_state`].
-/// - [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): something else is in `dest`.
+/// - [`ErrorKind::Invalid`](crate::ErrorKind::Invalid): something else is in `dest`, or one of the two, or the new engine's
+///   log, is inside the other.
 /// - As [`EngineOptions::open`].
 pub fn import(
     source: impl AsRef<Path>,
@@ -150,14 +164,29 @@ pub fn import(
     what: &ImportOptions,
 ) -> Result<ImportReport> {
     let options = &options.clone().telling_too(&what.progress);
+    let (source, dest) = (source.as_ref(), dest.as_ref());
+    check_apart(dest, source)?;
+    for read in [source].into_iter().chain(what.data_log_dir.as_deref()) {
+        for made in [dest].into_iter().chain(options.log_dir.as_deref()) {
+            check_not_inside(made, read)?;
+        }
+    }
     // Before the long part.
-    let foundation = Foundation::begin(dest.as_ref(), options)?;
+    let foundation = match what.execution {
+        Execution::Real => Some(Foundation::begin(dest, options)?),
+        Execution::DryRun => {
+            Foundation::check(dest, options)?;
+            None
+        }
+    };
     let (mut tree, mut report) = read_state(source, what)?;
     if !what.sessions {
-        report.closed_sessions = foundation.close_sessions(&mut tree)?;
+        report.closed_sessions = close_sessions(&mut tree, Clock::real().wall_ms())?;
         complete(&mut report, &tree);
     }
     report.accepted = report.accepted.max(report.last_zxid.epoch());
-    foundation.finish(tree, report.accepted)?;
+    if let Some(foundation) = foundation {
+        report.database_id = Some(foundation.finish(tree, report.accepted)?);
+    }
     Ok(report)
 }

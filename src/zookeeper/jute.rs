@@ -11,6 +11,8 @@ pub(super) enum Flaw {
     Short,
     /// A length below -1, or beyond the limit.
     Length(i32),
+    /// So many operations or paths, beyond the limit.
+    Count(u32),
     /// A type of txn that nobody knows, or not there.
     Type(i32),
     /// A field that must not be what it is.
@@ -23,6 +25,10 @@ impl Flaw {
         let what = match self {
             Flaw::Short => "the txn ends inside a field".to_owned(),
             Flaw::Length(length) => return too_long(length),
+            Flaw::Count(count) => {
+                let what = format!("{count} operations or paths in a txn are beyond the limit");
+                return Error::new(ErrorKind::Corrupt, "zk_length", what);
+            }
             Flaw::Type(kind) => format!("no txn of type {kind} may stand here"),
             Flaw::Field(field) => format!("the txn's {field} cannot be"),
         };
@@ -47,6 +53,11 @@ pub(super) struct Input<'a> {
 impl<'a> Input<'a> {
     pub(super) fn new(bytes: &'a [u8], limit: u32) -> Input<'a> {
         Input { bytes, limit }
+    }
+
+    /// The longest string or buffer.
+    pub(super) fn limit(&self) -> u32 {
+        self.limit
     }
 
     /// The bytes that are left.
@@ -166,6 +177,12 @@ pub(super) fn put_buffer(out: &mut Vec<u8>, data: Option<&[u8]>) {
     }
 }
 
+/// How many bytes a string takes, without its length.
+pub(super) fn text_len(text: &str) -> usize {
+    // Of four bytes, each half of the pair takes three.
+    text.len() + 2 * text.bytes().filter(|byte| *byte >= 0xf0).count()
+}
+
 /// A string, each half of a surrogate pair by itself.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     if text.bytes().all(|byte| byte < 0xf0) {
@@ -198,6 +215,7 @@ mod tests {
         put_text(&mut out, "a\u{1f600}\u{e4}");
         assert_eq!(out, [0, 0, 0, 9, b'a', 0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80, 0xc3, 0xa4]);
         assert_eq!(text(&out[4..]).as_deref(), Some("a\u{1f600}\u{e4}"));
+        assert_eq!(text_len("a\u{1f600}\u{e4}"), 9);
         assert_eq!(text("\u{1f600}".as_bytes()).as_deref(), Some("\u{1f600}"));
         for broken in [&b"\xed\xa0\xbd"[..], b"\xed\xa0\xbdx", b"\xff", b"\xed\xb8\x80\xed\xa0\xbd"] {
             assert_eq!(text(broken), None, "{broken:?}");

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::ops::Range;
 
 use adler2::Adler32;
 
@@ -7,6 +8,7 @@ use super::jute::Flaw;
 use super::jute::too_long;
 use super::read_txn::{ReadTxn, zxid_of};
 use super::search::find_entry;
+use super::torn_data::data_ranges;
 use crate::base::{Error, Result, Zxid};
 
 /// Magic, version, database: of these, only the magic is looked at.
@@ -187,7 +189,15 @@ impl<B: Bytes> LogFile<B> {
 
     /// No whole entry stands at the offset: the log ends here, unless one follows. An empty `why` is padding.
     fn bad(&mut self, why: &'static str) -> Result<()> {
-        match find_entry(&mut self.window, self.offset + 1, self.last, self.limit)? {
+        let inside = self.data_of_torn()?;
+        let mut found = find_entry(&mut self.window, self.offset + 1, self.last, self.limit)?;
+        for range in inside {
+            // What a client has stored proves nothing.
+            if found.is_some_and(|(at, _)| range.contains(&at)) {
+                found = find_entry(&mut self.window, range.end, self.last, self.limit)?;
+            }
+        }
+        match found {
             None => {
                 self.end = Some(if why.is_empty() { LogEnd::Padding } else { LogEnd::Torn(why) });
                 Ok(())
@@ -198,6 +208,19 @@ impl<B: Bytes> LogFile<B> {
                 Err(Error::corrupt("zk_log_damage", why))
             }
         }
+    }
+
+    /// Where the entry that is not whole has clients' data, in order; none if its length cannot be.
+    fn data_of_torn(&mut self) -> Result<Vec<Range<u64>>> {
+        let head = self.window.get(self.offset, 12)?;
+        let len = split_head(head).and_then(|(_, length)| u32::try_from(length).ok());
+        let Some(len) = len.filter(|len| (TXN_HEADER_BYTES..=self.limit).contains(len)) else {
+            return Ok(Vec::new());
+        };
+        let start = self.offset + ENTRY_HEAD_BYTES;
+        let there = self.window.get(start, len as usize)?;
+        let ranges = data_ranges(there, len as usize);
+        Ok(ranges.into_iter().map(|range| start + range.start as u64..start + range.end as u64).collect())
     }
 
     /// How the entries end, once there is none left.

@@ -12,6 +12,11 @@ pub(super) const DIGEST_VERSION: i32 = 2;
 /// What the digest takes at the end of a txn.
 const DIGEST_BYTES: usize = 12;
 
+/// For so many bytes of the longest payload that is read, a multi may have an operation, and a session's end a path.
+const BYTES_FOR_EACH: u32 = 64;
+/// So many they may have whatever the limit is.
+const COUNT_MIN: u32 = 1024;
+
 /// A txn that was read, owned.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadTxn {
@@ -232,14 +237,23 @@ fn close_session<'a>(input: &mut Input<'a>) -> Result<Body<'a>, Flaw> {
     }
     let paths = match input.count()? {
         None => None,
-        Some(count) => Some((0..count).map(|_| input.path().map(Cow::into_owned)).collect::<Result<_, _>>()?),
+        Some(count) => {
+            let count = bounded(input, count)?;
+            Some((0..count).map(|_| input.path().map(Cow::into_owned)).collect::<Result<_, _>>()?)
+        }
     };
     Ok(Body::CloseSession { paths })
 }
 
+/// A count of operations or paths. Each takes more memory than bytes, if it has few, so they are held to the limit too.
+fn bounded(input: &Input<'_>, count: u32) -> Result<u32, Flaw> {
+    if count > (input.limit() / BYTES_FOR_EACH).max(COUNT_MIN) { Err(Flaw::Count(count)) } else { Ok(count) }
+}
+
 fn multi<'a>(input: &mut Input<'a>) -> Result<Body<'a>, Flaw> {
     let mut ops = Vec::new();
-    for _ in 0..input.count()?.unwrap_or(0) {
+    let count = input.count()?.unwrap_or(0);
+    for _ in 0..bounded(input, count)? {
         let kind = input.i32()?;
         let bytes = input.buffer()?.ok_or(Flaw::Field("operation"))?;
         // Within the limit, since the whole is.

@@ -28,6 +28,12 @@ pub(super) struct Recovery<'a> {
     pub(super) skipped: Option<Zxid>,
     /// Txns that could not be done.
     pub(super) unexplained: Unexplained,
+    /// Whether nothing in the snapshot tells that its name is right.
+    pub(super) is_unproven: bool,
+    /// The highest zxid that the snapshot's nodes or its digest tell.
+    pub(super) newest_told: Zxid,
+    /// The log that was read last, and where its entries end.
+    pub(super) log_end: Option<(String, u64)>,
     /// Whether a txn behind the target was seen.
     pub(super) has_passed_target: bool,
 }
@@ -51,6 +57,9 @@ impl<'a> Recovery<'a> {
             acl_missing: HashSet::new(),
             skipped: None,
             unexplained: Unexplained::default(),
+            is_unproven: false,
+            newest_told: Zxid::ZERO,
+            log_end: None,
             has_passed_target: false,
         }
     }
@@ -58,7 +67,10 @@ impl<'a> Recovery<'a> {
     pub(super) fn run(&mut self) -> Result<()> {
         if self.source.logs().is_empty() && !self.options.snapshot_alone {
             // A running server has one; where a server has a dataLogDir, there is none here.
-            let why = "there is no log: what came after the snapshot would be missing";
+            let why = match self.source.snapshots() {
+                [] => "there is no snapshot and no log of ZooKeeper's",
+                _ => "there is no log: what came after the snapshot would be missing",
+            };
             return Err(Error::new(ErrorKind::Invalid, "zk_no_log", why.to_owned()));
         }
         let target = self.target()?;
@@ -143,17 +155,24 @@ impl<'a> Recovery<'a> {
         if let Some(ahead) = self.ahead.take() {
             let why =
                 format!("the snapshot has effects of txns up to {}, and the logs end at {last}", ahead.zxid);
-            self.damage(FindingKind::SnapshotAhead, Error::corrupt("zk_snapshot_ahead", why))?;
+            let error = self.at_end_of_logs(Error::corrupt("zk_snapshot_ahead", why));
+            self.damage(FindingKind::SnapshotAhead, error)?;
         }
         if let Some(skipped) = self.skipped.filter(|skipped| *skipped > last) {
             let why = format!("the logs end at {last}, before the damaged snapshot of {skipped}");
-            self.damage(FindingKind::LogDamage, Error::corrupt("zk_gap", why))?;
+            let error = self.at_end_of_logs(Error::corrupt("zk_gap", why));
+            self.damage(FindingKind::LogDamage, error)?;
         }
         if let Some((count, first)) = self.unexplained.first() {
             let why = format!(
                 "{count} txns could not be done, of which the first is {first}: snapshot and logs differ"
             );
-            self.damage(FindingKind::Replay, Error::corrupt("zk_replay", why).with_zxids(first, first))?;
+            let error = Error::corrupt("zk_replay", why).with_zxids(first, first);
+            let error = match self.place_of(first) {
+                Some((file, offset)) => error.in_file(file).at_offset(offset),
+                None => error,
+            };
+            self.damage(FindingKind::Replay, error)?;
         }
         if let RestoreTarget::Zxid(target) = self.options.target
             && target > last
@@ -172,6 +191,13 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
+    fn at_end_of_logs(&self, error: Error) -> Error {
+        match &self.log_end {
+            Some((file, offset)) => error.in_file(file).at_offset(*offset),
+            None => error,
+        }
+    }
+
     fn judge_nodes(&mut self) -> Result<()> {
         let is_missing = |tree: &DataTree, path: &str| {
             tree.get(path).is_some_and(|node| node.acl().iter().any(|e| e.scheme == MISSING_ACL_SCHEME))
@@ -182,7 +208,12 @@ impl<'a> Recovery<'a> {
         if let Some(first) = missing.first() {
             let why =
                 format!("the ACLs of {} nodes are nowhere, of which the first is {first}", missing.len());
-            self.damage(FindingKind::AclMissing, Error::corrupt("zk_acl", why))?;
+            let error = Error::corrupt("zk_acl", why);
+            let error = match &self.report.snapshot {
+                Some(snapshot) => error.in_file(snapshot),
+                None => error,
+            };
+            self.damage(FindingKind::AclMissing, error)?;
         }
         for owner in self.tree.ephemeral_owners() {
             if self.tree.session_timeout_ms(owner).is_none() {

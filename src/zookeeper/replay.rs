@@ -33,12 +33,13 @@ impl Recovery<'_> {
                 Ok(true) => {}
                 Ok(false) => {
                     self.has_passed_target = true;
-                    break;
+                    return Ok(());
                 }
                 // The state ends before the damage: what stands behind it may depend on what is lost.
                 Err(error) => return self.damage(FindingKind::LogDamage, error),
             }
         }
+        self.judge_reach(base, course.order.last, &logs[..first]);
         Ok(())
     }
 
@@ -77,6 +78,7 @@ impl Recovery<'_> {
             },
         )?;
         course.done_bytes = begin_bytes + file.len_bytes;
+        self.log_end = Some((file.name.clone(), log.offset()));
         if let Some(finding) = log.end().and_then(|end| Finding::of_end(end, &file.name, log.offset())) {
             self.report.findings.push(finding);
         }
@@ -101,7 +103,7 @@ impl Recovery<'_> {
         is_first: &mut bool,
         course: &mut Course,
     ) -> Result<bool> {
-        let (mut fit, mut end) = (Vec::with_capacity(group.len()), Ok(true));
+        let (mut fit, mut offsets, mut end) = (Vec::with_capacity(group.len()), Vec::new(), Ok(true));
         for (offset, payload) in group {
             let placed = |error: Error| error.in_file(&file.name).at_offset(*offset);
             let txn = match Decoded::read(payload, self.options.length_limit) {
@@ -122,25 +124,31 @@ impl Recovery<'_> {
             }
             if txn.zxid > course.order.base {
                 fit.push(txn);
+                offsets.push(*offset);
+            } else if self.is_unproven
+                && let Err(error) = self.check_held(&txn, course.order.base)
+            {
+                end = Err(placed(error));
+                break;
             }
         }
         let ops: Vec<_> = fit.iter().map(Decoded::ops).collect();
         let txns: Vec<Txn<'_>> = fit.iter().zip(&ops).map(|(txn, ops)| txn.shown(ops)).collect();
         let hints = self.tree.warm_for(&txns);
-        for (txn, hint) in txns.iter().zip(hints) {
+        for ((txn, hint), offset) in txns.iter().zip(hints).zip(offsets) {
             let outcome = self.tree.apply_hinted(txn, hint, &mut ());
             if matches!(outcome, Outcome::Failed(_) | Outcome::Multi(_)) || self.unexplained.is_waiting() {
                 self.unexplained.note(&self.tree, txn, &outcome);
             }
             self.report.replayed += 1;
             self.report.source_time_ms = Some(txn.time_ms);
-            self.compare(txn.zxid, txn.digest, &file.name)?;
+            self.compare(txn.zxid, txn.digest, (&file.name, Some(offset)))?;
         }
         end
     }
 
     /// Holds the tree against the digests that are told of this moment.
-    fn compare(&mut self, zxid: Zxid, told: Option<u64>, file: &str) -> Result<()> {
+    fn compare(&mut self, zxid: Zxid, told: Option<u64>, place: (&str, Option<u64>)) -> Result<()> {
         if let Some(ahead) = self.ahead {
             if zxid < ahead.zxid {
                 return Ok(());
@@ -148,16 +156,16 @@ impl Recovery<'_> {
             self.ahead = None;
             // Where the nodes are ahead of the digest, it is that of no moment.
             if let Some(digest) = ahead.digest.filter(|_| zxid == ahead.zxid) {
-                self.check_digest(zxid, digest, file)?;
+                self.check_digest(zxid, digest, place)?;
             }
         }
         match told {
-            Some(told) => self.check_digest(zxid, told, file),
+            Some(told) => self.check_digest(zxid, told, place),
             None => Ok(()),
         }
     }
 
-    pub(super) fn check_digest(&mut self, zxid: Zxid, told: u64, file: &str) -> Result<()> {
+    pub(super) fn check_digest(&mut self, zxid: Zxid, told: u64, place: (&str, Option<u64>)) -> Result<()> {
         let digest = self.tree.digest();
         if digest == told {
             self.report.digests_held += 1;
@@ -168,7 +176,11 @@ impl Recovery<'_> {
             return Ok(());
         }
         let why = format!("the tree's digest is {digest:#x}, and the server's was {told:#x}");
-        let error = Error::corrupt("zk_digest", why).in_file(file).with_zxids(zxid, zxid);
+        let error = Error::corrupt("zk_digest", why).in_file(place.0).with_zxids(zxid, zxid);
+        let error = match place.1 {
+            Some(offset) => error.at_offset(offset),
+            None => error,
+        };
         self.damage(FindingKind::Digest, error)
     }
 }

@@ -2,6 +2,7 @@ use std::fmt;
 
 use super::log_file::LogEnd;
 use crate::base::{Epoch, Error, Place, Zxid};
+use crate::format::DatabaseId;
 
 /// What sort of oddity was found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -23,6 +24,9 @@ pub enum FindingKind {
     SnapshotAhead,
     /// A snapshot is not of the zxid that its name tells.
     Renamed,
+    /// All logs end before the snapshot: so it is of a follower that was sent its leader's state, or at the beginning of a
+    /// leader's epoch; else a log is missing, or the snapshot was renamed.
+    LogsBehind,
     /// Txns that could not be done, though they could be when they were logged.
     Replay,
     /// An epoch file that is unreadable or does not fit the txns.
@@ -56,6 +60,7 @@ impl FindingKind {
             FindingKind::Digest => "digest",
             FindingKind::SnapshotAhead => "snapshot-ahead",
             FindingKind::Renamed => "renamed",
+            FindingKind::LogsBehind => "logs-behind",
             FindingKind::Replay => "replay",
             FindingKind::Epoch => "epoch",
             FindingKind::OwnerWithoutSession => "owner-without-session",
@@ -117,6 +122,8 @@ impl fmt::Display for Finding {
 pub struct ImportReport {
     /// The snapshot that the state begins with; none if an empty tree was the beginning.
     pub snapshot: Option<String>,
+    /// The zxid in its name.
+    pub snapshot_zxid: Option<Zxid>,
     /// How many txns of the logs came after it.
     pub replayed: u64,
     /// The last txn in the state, of the source.
@@ -137,6 +144,8 @@ pub struct ImportReport {
     pub digests_held: u64,
     /// The newest leader that the server has accepted.
     pub accepted: Epoch,
+    /// The new database; none of a dry run, and of a state that was only read.
+    pub database_id: Option<DatabaseId>,
     /// What was odd.
     pub findings: Vec<Finding>,
 }

@@ -133,7 +133,7 @@ impl<B: Bytes> SnapshotFile<B> {
     }
 
     /// How many bytes of the file were read, as it stands on disk.
-    pub(super) fn read_bytes(&self) -> u64 {
+    pub fn read_bytes(&self) -> u64 {
         self.input.inner().inner().offset()
     }
 

@@ -1,10 +1,10 @@
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::directory::{VERSION_DIR, log_zxid, snapshot_zxid};
 use crate::base::{Error, ErrorKind, Result};
-use crate::io::{BackendChoice, Disk, File, Lock, OpenMode, ensure_dir, open_dir, remove_dir};
+use crate::io::{BackendChoice, Disk, File, Lock, OpenMode, ensure_dir, names_in, open_dir, remove_dir};
 
 /// Held while an export is at work, and then removed.
 const LOCK_NAME: &str = "version-2.lock";
@@ -16,12 +16,18 @@ const PARTIAL_DIR: &str = "version-2.partial";
 pub(super) struct TargetDir {
     parent: Arc<dyn Disk>,
     disk: Arc<dyn Disk>,
+    /// Where the files are, until they are published.
+    partial: Option<PathBuf>,
     /// Of two exports at once, one would remove and publish the other's files.
     _lock: Box<dyn Lock>,
 }
 
 impl Drop for TargetDir {
     fn drop(&mut self) {
+        if let Some(partial) = &self.partial {
+            // What was refused leaves nothing; what cannot be removed, the next export removes.
+            let _ = remove_dir(partial, &is_ours);
+        }
         // While it is held. One that stays is in nobody's way: a server does not look at it, the next export takes it.
         let _ = self.parent.remove(LOCK_NAME);
     }
@@ -34,12 +40,8 @@ impl TargetDir {
         let parent = open_dir(dest, BackendChoice::Threads).map_err(wrap("open a directory"))?;
         let has_other = |name: &str| name != PARTIAL_DIR && name != LOCK_NAME;
         let list = || parent.list().map_err(wrap("list a directory"));
-        let not_empty = || {
-            let why = format!("the directory to export to, {}, is not empty", dest.display());
-            Error::new(ErrorKind::Invalid, "restore_not_empty", why)
-        };
         if list()?.iter().any(|entry| has_other(&entry.name)) {
-            return Err(not_empty());
+            return Err(not_empty(dest));
         }
         let lock = parent.lock(LOCK_NAME).map_err(|e| match e.kind() {
             io::ErrorKind::WouldBlock => {
@@ -50,17 +52,28 @@ impl TargetDir {
         })?;
         // Another one may have ended meanwhile.
         if list()?.iter().any(|entry| has_other(&entry.name)) {
-            return Err(not_empty());
+            return Err(not_empty(dest));
         }
         let partial = dest.join(PARTIAL_DIR);
         remove_dir(&partial, &is_ours).map_err(wrap("remove what an export has left"))?;
         // What no export left, or a link: it would get the good name.
         if list()?.iter().any(|entry| entry.name == PARTIAL_DIR) {
-            return Err(not_empty());
+            return Err(not_empty(dest));
         }
         ensure_dir(&partial).map_err(wrap("create a directory"))?;
         let disk = open_dir(&partial, BackendChoice::Threads).map_err(wrap("open a directory"))?;
-        Ok(TargetDir { parent, disk, _lock: lock })
+        Ok(TargetDir { parent, disk, partial: Some(partial), _lock: lock })
+    }
+
+    /// Tells what [`begin`](TargetDir::begin) would, without changing anything. A directory that is not there would do.
+    pub(super) fn check(dest: &Path) -> Result<()> {
+        let names = names_in(dest)
+            .map_err(|e| Error::io("list a directory", e).in_file(&dest.display().to_string()))?;
+        if names.iter().any(|name| name != PARTIAL_DIR && name != LOCK_NAME) {
+            Err(not_empty(dest))
+        } else {
+            Ok(())
+        }
     }
 
     /// Begins a file.
@@ -85,12 +98,18 @@ impl TargetDir {
     }
 
     /// Gives the directory its name.
-    pub(super) fn publish(self) -> Result<()> {
+    pub(super) fn publish(mut self) -> Result<()> {
         let wrap = |e| Error::io("name a directory", e).in_file(VERSION_DIR);
         self.disk.sync_dir().map_err(wrap)?;
         self.parent.rename(PARTIAL_DIR, VERSION_DIR).map_err(wrap)?;
+        self.partial = None;
         self.parent.sync_dir().map_err(wrap)
     }
+}
+
+fn not_empty(dest: &Path) -> Error {
+    let why = format!("the directory to export to, {}, is not empty", dest.display());
+    Error::new(ErrorKind::Invalid, "restore_not_empty", why)
 }
 
 fn is_ours(name: &str) -> bool {

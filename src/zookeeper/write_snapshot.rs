@@ -6,7 +6,7 @@ use adler2::Adler32;
 use hashbrown::HashMap;
 
 use super::format::ZkFormat;
-use super::jute::{put_buffer, put_len, put_text};
+use super::jute::{put_buffer, put_len, put_text, text_len};
 use super::read_txn::DIGEST_VERSION;
 use super::snapshot_file::{MAGIC, OPEN_ACL};
 use super::write_txn::put_acl;
@@ -15,6 +15,7 @@ use crate::tree::{DataTree, NodeRef, Owner};
 
 /// Version, and the database, which is none.
 const HEADER_REST: &[u8; 12] = b"\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff";
+const CONFIG: &str = "/zookeeper/config";
 /// So much is gathered before it is written.
 const PIECE_BYTES: usize = 256 * 1024;
 
@@ -36,7 +37,7 @@ pub(super) fn write_snapshot(
         sealed.piece.extend_from_slice(&timeout_ms.to_be_bytes());
         sealed.pass_on(PIECE_BYTES)?;
     }
-    let ids = put_acl_table(tree, &mut sealed)?;
+    let ids = put_acl_table(tree, format, &mut sealed)?;
     let root = tree.get("/");
     for (count, node) in (1..).zip(root.into_iter().chain(tree.descendants("/", None))) {
         put_node(&mut sealed.piece, &node, &ids, format)?;
@@ -61,13 +62,19 @@ pub(super) fn write_snapshot(
 }
 
 /// The table of all lists but the one that is none; the numbers by the lists' bytes.
-fn put_acl_table(tree: &DataTree, sealed: &mut Sealed<'_>) -> Result<HashMap<Vec<u8>, i64>> {
+fn put_acl_table(
+    tree: &DataTree,
+    format: ZkFormat,
+    sealed: &mut Sealed<'_>,
+) -> Result<HashMap<Vec<u8>, i64>> {
     let mut ids: HashMap<Vec<u8>, i64> = HashMap::new();
     let (mut table, mut next) = (Vec::new(), 0_i64);
     let root = tree.get("/");
     for node in root.into_iter().chain(tree.descendants("/", None)) {
         let list = node.acl();
         if !list.is_empty() && !ids.contains_key(list.as_bytes()) {
+            let longest = list.iter().map(|entry| text_len(entry.scheme).max(text_len(entry.id))).max();
+            check_length(longest.unwrap_or(0), format, || format!("an ACL of {}", node.path()))?;
             next += 1;
             let id = next;
             ids.insert(list.as_bytes().to_vec(), id);
@@ -88,18 +95,12 @@ fn put_node(
     format: ZkFormat,
 ) -> Result<()> {
     let (path, data, stat) = (node.path(), node.data(), node.stored());
-    if path == "/zookeeper/config" && !format.has_extended_nodes() && stat.mzxid.get() == 0 {
-        // Servers of that time do not keep it.
+    if path == CONFIG && !format.has_extended_nodes() && stat.mzxid.get() == 0 {
         return Ok(());
     }
-    if path.len().max(data.map_or(0, <[u8]>::len)) > format.length_limit() {
-        let what = format!("{path} is longer than a server of {format} reads");
-        return Err(Error::new(ErrorKind::TooLarge, "zk_length", what));
-    }
+    check_length(text_len(&path).max(data.map_or(0, <[u8]>::len)), format, || path.clone())?;
     if matches!(stat.owner, Owner::Container | Owner::Ttl { .. }) && !format.has_extended_nodes() {
-        return Err(Error::invalid(format!(
-            "{path} is a container or has a time to live: {format} has none"
-        )));
+        return Err(format.refuses(&format!("{path} is a container or has a time to live")));
     }
     put_text(out, if path == "/" { "" } else { &path });
     put_buffer(out, data);
@@ -117,9 +118,25 @@ fn put_node(
     Ok(())
 }
 
+/// Whether the node of the ensemble's servers is not written: servers of that time do not keep it.
+pub(super) fn leaves_out_config(tree: &DataTree, format: ZkFormat) -> bool {
+    !format.has_extended_nodes() && tree.get(CONFIG).is_some_and(|node| node.stored().mzxid.get() == 0)
+}
+
+fn check_length(len: usize, format: ZkFormat, of: impl FnOnce() -> String) -> Result<()> {
+    if len <= format.length_limit() {
+        return Ok(());
+    }
+    // The name itself may be what is too long.
+    let name: String = of().chars().take(200).collect();
+    let what = format!("{name} is longer than a server of {format} reads: {len} bytes");
+    Err(Error::new(ErrorKind::TooLarge, "zk_length", what))
+}
+
 /// ZooKeeper's zxids have a sign.
 pub(super) fn raw(zxid: crate::base::Zxid) -> Result<i64> {
-    i64::try_from(zxid.get()).map_err(|_| Error::invalid(format!("{zxid} is no zxid of ZooKeeper's")))
+    i64::try_from(zxid.get())
+        .map_err(|_| Error::new(ErrorKind::Invalid, "zk_format", format!("{zxid} is no zxid of ZooKeeper's")))
 }
 
 /// Bytes on their way out, and the checksum of all of them.

@@ -3,7 +3,7 @@
 use super::format::ZkFormat;
 use super::jute::{put_buffer, put_len, put_text};
 use super::read_txn::DIGEST_VERSION;
-use crate::base::{Error, Result};
+use crate::base::Result;
 use crate::format::{AclList, Create, CreateKind, Ops, Txn, TxnBody};
 
 /// Appends the payload of an entry: header, body, and the digest of the tree after it if one is given.
@@ -72,9 +72,7 @@ fn put_body(out: &mut Vec<u8>, body: &TxnBody<'_>, format: ZkFormat) -> Result<(
         _ => false,
     };
     if needs_extended && !format.has_extended_nodes() {
-        return Err(Error::invalid(format!(
-            "ZooKeeper {format} has no container, no time to live, no reconfig"
-        )));
+        return Err(format.refuses("a txn makes or deletes a container, sets a time to live or reconfigures"));
     }
     match body {
         TxnBody::Create(create) => put_create(out, create),
@@ -130,7 +128,7 @@ fn put_multi(out: &mut Vec<u8>, ops: Ops<'_>, format: ZkFormat) -> Result<()> {
         let kind = match kind_of(op, format) {
             // Servers before 3.8.2 do not take it here, and it does the same for all.
             15 => 1,
-            7 => return Err(Error::invalid("ZooKeeper sets no ACL in a multi")),
+            7 => return Err(format.refuses("a multi sets an ACL")),
             kind => kind,
         };
         let mut bytes = Vec::new();

@@ -7,12 +7,13 @@ use arborlog::zookeeper::{
     Compression, ExportOptions, ImportOptions, LogFile, ZkFormat, export, import, read_state,
 };
 use arborlog::{
-    Acl, Caller, CreateMode, CreateRequest, DataTree, EngineOptions, Epoch, ErrorKind, Request,
+    Acl, Caller, CreateMode, CreateRequest, DataTree, EngineOptions, Epoch, ErrorKind, Execution, Request,
     RestoreTarget, Zxid,
 };
 use tempfile::TempDir;
 
 use super::zookeeper_import::recorded;
+use super::zookeeper_made::{create, directory, log, of_one, open_session, put, snapshot_of};
 
 /// Everything that a tree is: nodes with data, ACLs and Stats, sessions, digest, zxid.
 fn everything(tree: &DataTree) -> Vec<String> {
@@ -173,4 +174,88 @@ fn an_export_that_was_cut_off_is_made_again() {
     for name in epochs {
         assert_eq!(fs::read_to_string(dir.path().join("version-2").join(name)).unwrap(), "0");
     }
+}
+
+/// No byte of a state depends on the order of a hash table, or on the way that led to it.
+#[test]
+fn tx_07_a_state_becomes_the_same_bytes_whenever_and_however_it_was_imported() {
+    let written = |source: &Path, what: &ImportOptions| {
+        let (engine, dest) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        import(source, engine.path(), &EngineOptions::new(), what).unwrap();
+        export(engine.path(), dest.path(), &ExportOptions::new(ZkFormat::V3_9)).unwrap();
+        dest
+    };
+    let files = |dir: &TempDir| {
+        let entries = fs::read_dir(dir.path().join("version-2")).unwrap().map(Result::unwrap);
+        let mut files: Vec<_> = entries.map(|e| (e.file_name(), fs::read(e.path()).unwrap())).collect();
+        files.sort();
+        files
+    };
+    for name in ["basic/data", "ephemerals/data", "containers-ttl/data", "quota/data", "multi/data"] {
+        let first = written(&recorded(name), &ImportOptions::new());
+        let again = written(&recorded(name), &ImportOptions::new());
+        let of_it = written(first.path(), &ImportOptions::new().snapshot_alone(true));
+        assert!(files(&first) == files(&again), "{name}: another time");
+        assert!(files(&first) == files(&of_it), "{name}: from what was written");
+    }
+    // Many sessions and lists.
+    let many: Vec<_> = (0..200).map(|n| (0x1000 + n * 77, open_session())).collect();
+    let lists = (0..200).map(|n| create(&format!("/{n}"), n % 32, false, n + 1));
+    let txns: Vec<_> = many.into_iter().chain(lists.map(|op| (0x1000, op))).collect();
+    let (snapshot, bytes) = (snapshot_of(&DataTree::new()), log(1, &txns));
+    let source = directory(&[("snapshot.0", &snapshot), ("log.1", &bytes)]);
+    let [first, again] = [(); 2].map(|()| written(source.path(), &ImportOptions::new()));
+    assert!(files(&first) == files(&again), "sessions and lists");
+}
+
+/// What a dry run tells is what is written, and it refuses what is refused.
+#[test]
+fn a_dry_run_of_an_export_tells_what_one_would_write_and_writes_nothing() {
+    let (engine, dest) = (worked(), TempDir::new().unwrap());
+    for (format, tail) in [(ZkFormat::V3_9, false), (ZkFormat::V3_6, true)] {
+        let what = ExportOptions::new(format).log_tail(tail);
+        let not_there = dest.path().join("not-there");
+        let plan = export(engine.path(), &not_there, &what.clone().execution(Execution::DryRun)).unwrap();
+        assert!(!not_there.exists());
+        fs::create_dir(&not_there).unwrap();
+        let done = export(engine.path(), &not_there, &what).unwrap();
+        assert_eq!(format!("{plan:?}"), format!("{done:?}"));
+        let error = export(engine.path(), &not_there, &what.execution(Execution::DryRun)).unwrap_err();
+        assert_eq!(error.code(), "restore_not_empty");
+        fs::remove_dir_all(&not_there).unwrap();
+    }
+}
+
+#[test]
+fn an_export_without_sessions_closes_each() {
+    let (engine, dest) = (imported("ephemerals/data"), TempDir::new().unwrap());
+    let what = ExportOptions::new(ZkFormat::V3_9).sessions(false);
+    let done = export(engine.path(), dest.path(), &what).unwrap();
+    let (tree, _) = read_state(dest.path(), &ImportOptions::new().snapshot_alone(true)).unwrap();
+    assert!(done.closed_sessions > 0 && tree.sessions().is_empty() && tree.ephemeral_owners().is_empty());
+    assert_eq!(tree.last_zxid().get(), done.source_zxid.get() + done.closed_sessions);
+    let error = export(engine.path(), dest.path(), &what.log_tail(true)).unwrap_err();
+    assert_eq!(error.code(), "invalid_option");
+}
+
+#[test]
+fn a_word_of_an_acl_is_held_to_what_a_server_reads() {
+    let with = |len: usize| {
+        let mut body = Vec::new();
+        put(&mut body, b"/a");
+        put(&mut body, b"");
+        body.extend([0, 0, 0, 1, 0, 0, 0, 31]);
+        put(&mut body, b"digest");
+        put(&mut body, &vec![b'x'; len]);
+        body.extend([0; 5]);
+        let (first, bytes) = (snapshot_of(&DataTree::new()), log(1, &of_one(vec![(1, body)])));
+        let source = directory(&[("snapshot.0", &first), ("log.1", &bytes)]);
+        let (engine, dest) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        import(source.path(), engine.path(), &EngineOptions::new(), &ImportOptions::new()).unwrap();
+        export(engine.path(), dest.path(), &ExportOptions::new(ZkFormat::V3_9)).map(drop)
+    };
+    with(2_097_150).unwrap();
+    let error = with(2_097_151).unwrap_err();
+    assert_eq!((error.code(), error.kind()), ("zk_length", ErrorKind::TooLarge), "{error}");
+    assert!(error.to_string().contains("an ACL of /a"), "{error}");
 }

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use arborlog::zookeeper::{Compression, FindingKind, ImportOptions, LogFile, SnapshotFile, read_state};
+use arborlog::zookeeper::{
+    Compression, FindingKind, ImportOptions, ImportReport, LogFile, SnapshotFile, read_state,
+};
 use arborlog::{DataTree, Error, ErrorKind, RestoreTarget, Zxid};
 
 use super::allocations::peak_bytes;
@@ -137,6 +139,9 @@ fn fz_13_txns_that_cannot_be_done_and_are_not_explained_are_refused() {
         let error = refused(ops);
         assert_eq!((error.code(), error.kind()), ("zk_replay", ErrorKind::Corrupt), "{error}");
         assert_eq!(error.at().zxid, Some(Zxid::new(first)), "{error}");
+        // Each entry is one of many bytes.
+        assert_eq!(error.at().file.as_deref(), Some("log.1"), "{error}");
+        assert!(error.at().offset.is_some_and(|offset| (offset > 16) == (first > 1)), "{error}");
     };
     let a = || create("/a", 31, false, 1);
     refused_as(vec![a(), create("/nope/b", 31, false, 1)], 2);
@@ -181,7 +186,7 @@ fn fz_13_a_node_that_a_multi_makes_and_deletes_may_be_there_again() {
 /// Old servers do not list what a session's end deletes: each end explains all that was missed before it, but parents.
 #[test]
 fn fz_13_the_ends_of_many_sessions_explain_what_was_missed_before_them() {
-    let ops = (0..20_000).flat_map(|n| [set(&format!("/{n}"), b"", 1), close_session(None)]);
+    let ops = (0..20_000).flat_map(|n| [set(&format!("/{n}/x"), b"", 1), close_session(None)]);
     let mut ops: Vec<Op> = ops.collect();
     // These are explained by nothing.
     ops.splice(0..0, (0..20_000).map(|n| create(&format!("/{n}/x"), 31, false, 1)));
@@ -247,6 +252,44 @@ fn ix_01_a_renamed_snapshot_is_not_believed() {
     }
 }
 
+/// Before 3.6, nothing in a snapshot tells its zxid.
+#[test]
+fn ix_01_a_renamed_snapshot_of_an_old_server_is_told_by_the_txns_that_it_does_not_have() {
+    let ops = |n: i32| -> Vec<Op> {
+        (1..=n).map(|n| create(&format!("/{n}"), 31, false, n)).chain([set("/1", b"x", 1)]).collect()
+    };
+    let (old, bytes) = (state_of(ops(2)).unwrap().0, log(1, &of_one(ops(6))));
+    let named = |name: &str, tree: &DataTree| {
+        let dir = directory(&[(name, &snapshot_of(tree)), ("log.1", &bytes)]);
+        (state(dir.path()).map(|(_, report)| report), dir)
+    };
+    let reaches_behind =
+        |report: &ImportReport| report.findings.iter().any(|finding| finding.kind == FindingKind::LogsBehind);
+    // Renamed, within what the logs have and behind it.
+    for name in ["snapshot.5", "snapshot.7", "snapshot.9"] {
+        let (read, dir) = named(name, &old);
+        let error = read.unwrap_err();
+        assert_eq!(
+            (error.code(), error.at().file.as_deref()),
+            ("zk_order", Some("log.1")),
+            "{name}: {error}"
+        );
+        let salvaged = read_state(dir.path(), &ImportOptions::new().salvage(true)).unwrap().1;
+        assert!(salvaged.findings.iter().any(|f| f.kind == FindingKind::Renamed), "{name}");
+    }
+    // What a leader sends is beyond the follower's logs: told, and taken.
+    let sent = state_of(ops(8)).unwrap().0;
+    let report = named("snapshot.9", &sent).0.unwrap();
+    assert!(reaches_behind(&report), "{:?}", report.findings);
+    assert_eq!(report.findings[0].at.file.as_deref(), Some("snapshot.9"));
+    assert!(!reaches_behind(&named("snapshot.7", &state_of(ops(6)).unwrap().0).0.unwrap()));
+    // A leader's at the beginning of its epoch has all that the logs have.
+    assert!(!reaches_behind(&named("snapshot.100000000", &state_of(ops(6)).unwrap().0).0.unwrap()));
+    // Of the epoch before, the log may have what was never committed.
+    let report = named("snapshot.100000000", &old).0.unwrap();
+    assert!(reaches_behind(&report), "{:?}", report.findings);
+}
+
 #[test]
 fn ix_05_damage_of_old_logs_is_of_no_concern_for_a_time() {
     let history: Vec<Op> = (1..=9).map(|n| create(&format!("/{n}"), 31, false, n)).collect();
@@ -289,8 +332,11 @@ fn tx_03_an_import_goes_on_past_the_ends_of_versions() {
     let versions = [i32::MAX - 1, i32::MAX, i32::MIN, -2, 0, 1];
     let sets = versions.iter().map(|version| set(path, b"x", *version));
     let ops: Vec<Op> = [create(path, 31, false, i32::MAX)].into_iter().chain(sets).collect();
+    for (count, version) in (2..).zip(versions) {
+        let (tree, _) = state_of(ops[..count].to_vec()).unwrap();
+        assert_eq!(tree.get(path).unwrap().stored().version, version);
+    }
     let (tree, _) = state_of(ops).unwrap();
-    assert_eq!(tree.get(path).unwrap().stored().version, 1);
     let (again, _) =
         state(directory(&[("snapshot.7", &snapshot_of(&tree)), ("log.8", &log(8, &[]))]).path()).unwrap();
     assert_eq!(again.digest(), tree.digest());
@@ -393,6 +439,86 @@ fn lg_04_lengths_that_lie_take_no_memory() {
     let (read, peak) = peak_bytes(|| LogFile::new(&bytes[..], "log.1", u32::MAX >> 1).unwrap().next_entry());
     assert_eq!(read.unwrap(), None);
     assert!(peak < 1 << 20, "{peak} bytes");
+}
+
+/// An entry has few bytes for each operation, and memory is that of the operations.
+#[test]
+fn lg_04_a_multi_of_many_operations_is_refused_in_bounded_memory() {
+    let limit = 1 << 20;
+    let read = |op: Op| {
+        let bytes = log(1, &of_one(vec![op]));
+        peak_bytes(|| LogFile::new(&bytes[..], "log.1", limit).unwrap().next_entry())
+    };
+    let errors = |count: usize| multi(&vec![(-1, vec![0; 4]); count]);
+    // A multi within the limit, by its bytes and its count.
+    let (most, peak) = read(errors(limit as usize / 64));
+    most.unwrap().unwrap().txn.with(|txn| assert!(matches!(txn.body, arborlog::TxnBody::Multi(_))));
+    assert!(peak < 5 << 20, "{peak} bytes");
+    let none = vec![""; 200_000];
+    for (what, op) in [("multi", errors(80_000)), ("close", close_session(Some(&none)))] {
+        let (read, peak) = read(op);
+        let error = read.unwrap_err();
+        assert_eq!((error.code(), error.at().offset), ("zk_length", Some(16)), "{what}: {error}");
+        assert!(peak < 3 << 20, "{what}: {peak} bytes");
+    }
+}
+
+/// Anybody who may write a node can store an entry of a log in it.
+#[test]
+fn ix_05_what_a_client_has_stored_is_no_proof_against_a_torn_end() {
+    let fake = log(0x1000, &of_one(vec![create("/fake", 31, false, 9)]));
+    let data =
+        [&[7; 600], &fake[16..fake.len() - 100], &[7; 700], &fake[16..fake.len() - 100], &[7; 300]].concat();
+    let first = snapshot_of(&DataTree::new());
+    let a = create("/a", 31, false, 1);
+    for (what, op) in
+        [("alone", set("/a", &data, 1)), ("in a multi", multi(&[check("/a", 0), set("/a", &data, 1)]))]
+    {
+        let before = log(1, &of_one(vec![a.clone()])).len() - 100;
+        let whole = log(1, &of_one(vec![a.clone(), op.clone(), set("/a", b"later", 2)]));
+        let last = log(1, &of_one(vec![a.clone(), op]));
+        let state_of = |bytes: &[u8]| state(directory(&[("snapshot.0", &first), ("log.1", bytes)]).path());
+        // Torn: sectors were not written, or the file ends.
+        for lost in [before + 1700..last.len(), before + 100..before + 500, last.len() - 300..last.len()] {
+            let mut torn = last.clone();
+            torn[lost.clone()].fill(0);
+            let (tree, _) = state_of(&torn).unwrap_or_else(|e| panic!("{what}, {lost:?}: {e}"));
+            assert_eq!(tree.last_zxid(), Zxid::new(1), "{what}, {lost:?}");
+            let (tree, _) = state_of(&last[..lost.end.min(last.len() - 120)]).unwrap();
+            assert_eq!(tree.last_zxid(), Zxid::new(1), "{what}, {lost:?}");
+            // An entry behind it is a proof, whatever its data are.
+            let mut damaged = whole.clone();
+            damaged[lost.start..lost.end.min(last.len() - 150)].iter_mut().for_each(|b| *b ^= 0x55);
+            let error = state_of(&damaged).map(|(_, report)| report).unwrap_err();
+            assert_eq!(error.code(), "zk_log_damage", "{what}, {lost:?}: {error}");
+        }
+        // So it is if a length has changed, that of the entry or that of the data.
+        for at in before..before + 80 {
+            for bit in [0, 3, 6] {
+                let mut damaged = whole.clone();
+                damaged[at] ^= 1 << bit;
+                let error = state_of(&damaged).map(|(_, report)| report).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}, {at}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_behind_a_gz_snapshot_are_not_read() {
+    let dir = copy("fmt-39-gz");
+    let (whole, _) = state(dir.path()).unwrap();
+    let path = dir.path().join("version-2/snapshot.20.gz");
+    let snapshot = fs::read(&path).unwrap();
+    for behind in [&b"x"[..], b"\x1f", &[0; 600], &snapshot[..1]] {
+        fs::write(&path, [&snapshot[..], behind].concat()).unwrap();
+        let (tree, report) = state(dir.path()).unwrap();
+        assert_eq!(report.snapshot.as_deref(), Some("snapshot.20.gz"), "{:?}", report.findings);
+        assert_eq!(tree.digest(), whole.digest());
+    }
+    // Of what is packed, nothing may be missing.
+    fs::write(&path, &snapshot[..snapshot.len() - 1]).unwrap();
+    assert_ne!(state(dir.path()).unwrap().1.snapshot.as_deref(), Some("snapshot.20.gz"));
 }
 
 const CHILD_DIR: &str = "ARBORLOG_LONG_LOG";

@@ -440,7 +440,8 @@ fn an_engine_goes_on_where_the_server_ended() {
         let (tree, read) = read(data);
         let dir = tempfile::tempdir().unwrap();
         let options = EngineOptions::new();
-        let report = import(recorded(data), dir.path(), &options, &ImportOptions::new()).unwrap();
+        let mut report = import(recorded(data), dir.path(), &options, &ImportOptions::new()).unwrap();
+        assert!(report.database_id.take().is_some(), "{data}");
         assert_eq!(report, read, "{data}");
         let (engine, opened) = options.open(dir.path()).unwrap();
         assert_eq!((opened.last_zxid, opened.digest), (tree.last_zxid(), tree.digest()), "{data}");

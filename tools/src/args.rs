@@ -221,7 +221,7 @@ pub(crate) struct TruncateArguments {
     #[command(flatten)]
     pub(crate) target: Target,
     /// The last zxid that stays, hexadecimal (0x...) or decimal
-    #[arg(long, value_name = "ZXID", value_parser = parse_zxid)]
+    #[arg(long, visible_alias = "to-zxid", value_name = "ZXID", value_parser = parse_zxid)]
     pub(crate) to: Zxid,
     /// Do it
     #[arg(long)]

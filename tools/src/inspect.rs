@@ -60,6 +60,11 @@ fn is_new(found: &EngineExamination) -> bool {
     matches!(&found.manifest, EngineManifestState::Present(manifest) if !manifest.established)
 }
 
+/// Whether it is half of an engine that was being made: nothing of it is worth a copy.
+pub(crate) fn is_unfinished(found: &EngineExamination) -> bool {
+    found.damages().any(|finding| finding.code == Some("founding_unfinished"))
+}
+
 fn rows(found: &EngineExamination) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut add = |name: &str, what: String| rows.push(Row { name: name.to_owned(), what });
@@ -69,7 +74,13 @@ fn rows(found: &EngineExamination) -> Vec<Row> {
         match what {
             EngineName::Manifest => add(name, manifest_text(&found.manifest)),
             EngineName::ManifestTemp => add(name, "a manifest that was never finished".into()),
+            EngineName::Founding => {
+                add(name, "the mark of an import or a restore while it is at work".into())
+            }
             EngineName::Lock => add(name, "the lock of whoever has the engine open, or had it last".into()),
+            EngineName::Log(_) | EngineName::Snapshots(_) if is_unfinished(found) => {
+                add(name, "of the engine that was being made".into());
+            }
             EngineName::Log(number) => add(name, format!("the log, {}", role(*number))),
             EngineName::Snapshots(number) => add(name, format!("the snapshots, {}", role(*number))),
             _ => add(name, "not arborlog's".into()),
@@ -208,7 +219,7 @@ fn print_findings(found: &EngineExamination, output: &mut Output) -> Result<(), 
     if found.findings.is_empty() {
         return output.line("nothing was found");
     }
-    if !found.is_sound() {
+    if !found.is_sound() && !is_unfinished(found) {
         output.line(
             "before anything else: stop the server that uses this directory, and copy the directory as it is",
         )?;

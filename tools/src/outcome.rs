@@ -9,6 +9,9 @@ use arborlog::{Error, ErrorKind};
 const NEWER: [&str; 5] =
     ["manifest_version", "segment_version", "txn_version", "snapshot_version", "engine_manifest_version"];
 
+/// The codes of requests that make sense, of something that is not as it would have to be.
+const NAMED: [&str; 5] = ["repair_misfit", "restore_not_empty", "zk_format", "zk_irregular", "zk_no_log"];
+
 /// What the exit code says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
@@ -28,9 +31,7 @@ impl Outcome {
     pub(crate) fn of_error(error: &Error) -> Outcome {
         match error.kind() {
             // The arguments were right; what they name was not.
-            ErrorKind::Invalid if ["repair_misfit", "restore_not_empty"].contains(&error.code()) => {
-                Outcome::Refused
-            }
+            ErrorKind::Invalid if NAMED.contains(&error.code()) => Outcome::Refused,
             ErrorKind::Invalid => Outcome::Usage,
             ErrorKind::Corrupt | ErrorKind::WrongOwner => Outcome::Damaged,
             _ => Outcome::Refused,

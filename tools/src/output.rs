@@ -51,12 +51,14 @@ pub(crate) struct Output {
     outcome: Outcome,
     /// What holds whether it can be printed or not.
     settled: Option<&'static str>,
+    /// What is to be told behind a failure.
+    hint: Option<String>,
 }
 
 impl Output {
     pub(crate) fn new(json: bool) -> Output {
         let out = BufWriter::with_capacity(64 * 1024, io::stdout());
-        Output { out, json, outcome: Outcome::Clean, settled: None }
+        Output { out, json, outcome: Outcome::Clean, settled: None, hint: None }
     }
 
     /// What is known of the log by now; what is printed is what was asked for, and without it the command
@@ -71,6 +73,11 @@ impl Output {
     /// is told where the output cannot be.
     pub(crate) fn settle(&mut self, outcome: Outcome, what: &'static str) {
         (self.outcome, self.settled) = (outcome, Some(what));
+    }
+
+    /// What there is to know once a failure was told.
+    pub(crate) fn add_hint(&mut self, hint: String) {
+        self.hint = Some(hint);
     }
 
     /// What the process is to end with if all can be printed.
@@ -100,6 +107,14 @@ impl Output {
 
     /// Tells the failure, and what the process ends with. A reader that has seen enough is no failure.
     pub(crate) fn fail(&mut self, failure: &Failure) -> Outcome {
+        let outcome = self.tell_failure(failure);
+        if let Some(hint) = self.hint.take() {
+            tell(&hint);
+        }
+        outcome
+    }
+
+    fn tell_failure(&mut self, failure: &Failure) -> Outcome {
         match failure {
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => self.outcome,
             Failure::Output(error) => {

@@ -1,12 +1,12 @@
 use std::io::ErrorKind as IoErrorKind;
 use std::path::Path;
 
-use arborlog::{EngineOptions, Execution, RestoreOptions, RestoreReport, RestoreTarget};
-use serde_json::json;
+use arborlog::{EngineOptions, Error, Execution, RestoreOptions, RestoreReport, RestoreTarget, Zxid};
+use serde_json::{Value, json};
 
 use crate::engine_args::RestoreArguments;
 use crate::outcome::Outcome;
-use crate::output::{Failure, Output, counted, error_object, integer, tell, zxid};
+use crate::output::{Failure, Output, counted, error_object, integer, maybe_zxid, zxid};
 use crate::place::no_engine;
 use crate::progress::SharedBar;
 
@@ -37,12 +37,7 @@ pub(crate) fn run(arguments: &RestoreArguments, output: &mut Output) -> Result<(
     let is_made = !arguments.dry_run && make_dir(dest)?;
     let restored = arborlog::restore(source, dest, &options, &what);
     bar.end();
-    let report = restored.inspect_err(|_| {
-        // What was refused has left nothing in it; else it stays as it is, to be looked at.
-        if is_made && std::fs::remove_dir(dest).is_err() {
-            tell(&format!("{} is no engine yet; remove it before another attempt", dest.display()));
-        }
-    })?;
+    let report = restored.inspect_err(|_| unmake_dir(dest, is_made, "engine", output))?;
     if !arguments.dry_run {
         output.settle(Outcome::Clean, "the state was restored");
     }
@@ -61,53 +56,93 @@ pub(crate) fn make_dir(dest: &Path) -> Result<bool, Failure> {
     }
 }
 
+/// After a failure: what was refused has left nothing in the directory; else it stays as it is, and the next attempt begins
+/// anew.
+pub(crate) fn unmake_dir(dest: &Path, is_made: bool, what: &str, output: &mut Output) {
+    let holds_something = dest.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+    if is_made && std::fs::remove_dir(dest).is_err() && holds_something {
+        output.add_hint(format!("{} has no {what} yet; the next attempt begins anew in it", dest.display()));
+    }
+}
+
+/// What is odd about the engine that a state was taken from: the state is whole without it.
+pub(crate) struct SourceFindings<'a> {
+    pub(crate) skipped: &'a [(Zxid, Error)],
+    pub(crate) log_begins_after: Option<Zxid>,
+    pub(crate) replay_failures: u64,
+}
+
+impl SourceFindings<'_> {
+    /// Damage there sets the exit code.
+    pub(crate) fn settle(&self, output: &mut Output) {
+        for (_, error) in self.skipped {
+            output.found(Outcome::of_error(error));
+        }
+        if self.log_begins_after.is_some() {
+            output.found(Outcome::Damaged);
+        }
+    }
+
+    pub(crate) fn add_to(&self, object: &mut Value) {
+        let skipped = self
+            .skipped
+            .iter()
+            .map(|(end, error)| json!({ "zxid": zxid(*end), "error": error_object(error) }));
+        object["skipped"] = skipped.collect::<Vec<_>>().into();
+        object["log_begins_after"] = self.log_begins_after.map(zxid).into();
+        object["replay_failures"] = integer(self.replay_failures);
+    }
+
+    pub(crate) fn print(&self, output: &mut Output) -> Result<(), Failure> {
+        for (end, error) in self.skipped {
+            output.line(&format!("the snapshot {end} was passed over: {error}"))?;
+        }
+        if let Some(floor) = self.log_begins_after {
+            output.line(&format!("the oldest segments of the log are missing: it begins after {floor}"))?;
+        }
+        if self.replay_failures > 0 {
+            let count = counted(self.replay_failures, "txn");
+            output.line(&format!("{count} could not be done: tree and log of the source differ"))?;
+        }
+        Ok(())
+    }
+}
+
 fn print(arguments: &RestoreArguments, report: &RestoreReport, output: &mut Output) -> Result<(), Failure> {
-    for (_, error) in &report.skipped {
-        // The state is whole; that a snapshot of the source is not, is damage there.
-        output.found(Outcome::of_error(error));
-    }
-    let RestoreReport {
-        snapshot, skipped, replayed, source_zxid, closed_sessions, last_zxid, digest, ..
-    } = report;
-    if report.log_begins_after.is_some() {
-        // As with the snapshots.
-        output.found(Outcome::Damaged);
-    }
+    let findings = SourceFindings {
+        skipped: &report.skipped,
+        log_begins_after: report.log_begins_after,
+        replay_failures: report.replay_failures,
+    };
+    findings.settle(output);
+    let RestoreReport { snapshot, replayed, source_zxid, closed_sessions, last_zxid, digest, .. } = report;
     if output.json {
-        let skipped =
-            skipped.iter().map(|(end, error)| json!({ "zxid": zxid(*end), "error": error_object(error) }));
-        return output.object(&json!({
+        let mut object = json!({
             "type": "restore",
             "done": !arguments.dry_run,
+            "began_with": maybe_zxid(snapshot.as_ref().map(|info| info.end)),
+            "replayed": integer(*replayed),
             "source_zxid": zxid(*source_zxid),
+            "nodes": integer(report.nodes),
+            "sessions": integer(report.sessions),
+            "closed_sessions": integer(*closed_sessions),
             "last_zxid": zxid(*last_zxid),
             "digest": format!("{digest:#x}"),
-            "began_with": snapshot.as_ref().map(|info| zxid(info.end)),
-            "replayed": integer(*replayed),
-            "replay_failures": integer(report.replay_failures),
-            "closed_sessions": integer(*closed_sessions),
-            "skipped": skipped.collect::<Vec<_>>(),
-            "log_begins_after": report.log_begins_after.map(zxid),
             "database_id": (!arguments.dry_run).then(|| report.database_id.to_string()),
-        }));
+        });
+        findings.add_to(&mut object);
+        return output.object(&object);
     }
-    for (end, error) in skipped {
-        output.line(&format!("the snapshot {end} was passed over: {error}"))?;
-    }
-    if let Some(floor) = report.log_begins_after {
-        output.line(&format!("the oldest segments of the log are missing: it begins after {floor}"))?;
-    }
+    findings.print(output)?;
     let from =
         snapshot.as_ref().map_or("an empty tree".to_owned(), |info| format!("the snapshot {}", info.end));
     let word = if arguments.dry_run { "would be restored" } else { "restored" };
     output.line(&format!(
-        "{word}: the state at {source_zxid}, of {from} and {} of the log",
-        counted(*replayed, "txn")
+        "{word}: the state at {source_zxid}, of {from} and {} of the log: {}, {}",
+        counted(*replayed, "txn"),
+        counted(report.nodes, "node"),
+        counted(report.sessions, "session"),
     ))?;
-    if report.replay_failures > 0 {
-        let count = counted(report.replay_failures, "txn");
-        output.line(&format!("{count} could not be done: tree and log of the source differ"))?;
-    }
     if arguments.without_sessions {
         output.line(&format!("sessions closed: {closed_sessions}"))?;
     }

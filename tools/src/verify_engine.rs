@@ -2,6 +2,7 @@ use arborlog::inspect::{Depth, EngineExamination, Examination, Finding, Severity
 use serde_json::{Value, json};
 
 use crate::engine_args::VerifyArguments;
+use crate::inspect::is_unfinished;
 use crate::outcome::Outcome;
 use crate::output::{Failure, Output, counted, integer, maybe_zxid, zxid};
 use crate::place::engine_at;
@@ -16,6 +17,7 @@ pub(crate) fn run(arguments: &VerifyArguments, output: &mut Output) -> Result<()
     let outcome = Outcome::of_findings(&found);
     let word = match outcome {
         Outcome::Clean => "nothing is damaged",
+        Outcome::Damaged if is_unfinished(&found) => "the engine was never finished",
         Outcome::Damaged => "the engine's directory is damaged",
         _ => "opening refuses the engine",
     };
@@ -27,6 +29,9 @@ fn print_text(found: &EngineExamination, output: &mut Output) -> Result<(), Fail
     for finding in &found.findings {
         let word = if finding.severity == Severity::Note { "note: " } else { "" };
         output.line(&format!("{word}{finding}"))?;
+    }
+    if is_unfinished(found) {
+        return Ok(());
     }
     for line in summary(found) {
         output.line(&line)?;

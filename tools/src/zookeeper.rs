@@ -1,11 +1,14 @@
-use arborlog::zookeeper::{ExportOptions, Finding, ImportOptions, ImportReport, export, import, read_state};
-use arborlog::{EngineOptions, RestoreTarget};
+use arborlog::zookeeper::{
+    ExportOptions, ExportReport, Finding, FindingKind, ImportOptions, ImportReport, export, import,
+};
+use arborlog::{EngineOptions, Execution, RestoreTarget, Zxid};
 use serde_json::{Value, json};
 
 use crate::outcome::Outcome;
-use crate::output::{Failure, Output, counted, integer, tell, zxid};
+use crate::output::{Failure, Output, counted, integer, maybe_zxid, zxid};
+use crate::place::no_engine;
 use crate::progress::SharedBar;
-use crate::restore::make_dir;
+use crate::restore::{SourceFindings, make_dir, unmake_dir};
 use crate::zookeeper_args::{ExportArguments, ImportArguments, ZookeeperCommand};
 use crate::zookeeper_files::{dump, verify};
 
@@ -37,25 +40,23 @@ fn run_import(arguments: &ImportArguments, output: &mut Output) -> Result<(), Fa
         (None, None) => what,
     };
     if arguments.dry_run {
-        let read = read_state(source, &what);
-        bar.end();
-        let (_, report) = read?;
-        return print_import(arguments, &report, output);
+        what = what.execution(Execution::DryRun);
     }
     let mut options = EngineOptions::new();
     if let Some(dir) = &arguments.log_dir {
         options = options.log_dir(dir);
     }
-    let is_made = make_dir(dest)?;
+    let is_made = !arguments.dry_run && make_dir(dest)?;
     let imported = import(source, dest, &options, &what);
     bar.end();
-    let report = imported.inspect_err(|_| {
-        // What was refused has left nothing in it; else it stays as it is, and the next attempt goes on.
-        if is_made && std::fs::remove_dir(dest).is_err() {
-            tell(&format!("{} is no engine yet; the next attempt begins anew in it", dest.display()));
-        }
-    })?;
-    output.settle(Outcome::Clean, "the engine was made");
+    let report = imported.inspect_err(|_| unmake_dir(dest, is_made, "engine", output))?;
+    if !arguments.dry_run {
+        output.settle(Outcome::Clean, "the engine was made");
+    }
+    // With salvage, what was asked for was done, once it is done.
+    if !arguments.salvage || arguments.dry_run {
+        found_damage(&report, output);
+    }
     print_import(arguments, &report, output)
 }
 
@@ -68,19 +69,31 @@ fn print_import(
         let mut object = report_object(report);
         object["type"] = json!("import");
         object["done"] = json!(!arguments.dry_run);
+        object["database_id"] = json!(report.database_id.map(|id| id.to_string()));
         return output.object(&object);
     }
     print_findings(&report.findings, output)?;
+    if arguments.to_time.is_some() && report.source_zxid == Zxid::ZERO {
+        output.line("note: the time is before the first txn of all: this is the state of a new server (times are milliseconds)")?;
+    }
     let word = if arguments.dry_run { "would be imported" } else { "imported" };
     output.line(&format!("{word}: {}", report_text(report)))?;
-    if arguments.without_sessions && !arguments.dry_run {
+    if arguments.without_sessions {
         output.line(&format!("sessions closed: {}", report.closed_sessions))?;
     }
     output.line(&format!("last zxid {}, digest {:#x}", report.last_zxid, report.digest))?;
-    if arguments.dry_run {
-        return output.line("nothing was written; leave out --dry-run to do it");
+    match report.database_id {
+        Some(id) => output.line(&format!("the new database is {id}")),
+        None => output.line("nothing was written; leave out --dry-run to do it"),
     }
-    Ok(())
+}
+
+/// The state is whole; but that a newer snapshot is not, is damage of the source.
+pub(crate) fn found_damage(report: &ImportReport, output: &mut Output) {
+    let is_damage = |f: &Finding| f.kind.is_damage() || f.kind == FindingKind::SnapshotSkipped;
+    if report.findings.iter().any(is_damage) {
+        output.found(Outcome::Damaged);
+    }
 }
 
 pub(crate) fn print_findings(findings: &[Finding], output: &mut Output) -> Result<(), Failure> {
@@ -101,6 +114,7 @@ pub(crate) fn report_text(report: &ImportReport) -> String {
 
 pub(crate) fn report_object(report: &ImportReport) -> Value {
     json!({
+        "began_with": maybe_zxid(report.snapshot_zxid),
         "snapshot": report.snapshot,
         "replayed": integer(report.replayed),
         "source_zxid": zxid(report.source_zxid),
@@ -130,41 +144,79 @@ fn run_export(arguments: &ExportArguments, output: &mut Output) -> Result<(), Fa
     let ExportArguments { source, dest, .. } = arguments;
     let mut what = ExportOptions::new(arguments.format.format())
         .log_tail(arguments.log_tail)
+        .sessions(!arguments.without_sessions)
         .compression(arguments.compression.compression());
-    if let Some(zxid) = arguments.to_zxid {
-        what = what.target(RestoreTarget::Zxid(zxid));
+    what = match (arguments.to_zxid, arguments.to_time) {
+        (Some(zxid), _) => what.target(RestoreTarget::Zxid(zxid)),
+        (None, Some(time_ms)) => what.target(RestoreTarget::TimeMs(time_ms)),
+        (None, None) => what,
+    };
+    if arguments.dry_run {
+        what = what.execution(Execution::DryRun);
     }
     if let Some(dir) = &arguments.source_log_dir {
         what = what.source_log_dir(dir);
     }
-    let is_made = make_dir(dest)?;
+    let engine = arborlog::inspect::EngineDirectory::open(source, arguments.source_log_dir.as_deref())?;
+    if !engine.holds_engine()? {
+        return Err(no_engine(source));
+    }
+    let is_made = !arguments.dry_run && make_dir(dest)?;
     let bar = SharedBar::new();
     let exported = export(source, dest, &what.on_progress(bar.shows()));
     bar.end();
-    let report = exported.inspect_err(|_| {
-        if is_made && std::fs::remove_dir(dest).is_err() {
-            tell(&format!("{} has no version-2 yet; the next attempt begins anew in it", dest.display()));
-        }
-    })?;
-    output.settle(Outcome::Clean, "the state was written");
+    let report = exported.inspect_err(|_| unmake_dir(dest, is_made, "version-2", output))?;
+    if !arguments.dry_run {
+        output.settle(Outcome::Clean, "the state was written");
+    }
+    print_export(arguments, &report, output)
+}
+
+fn print_export(
+    arguments: &ExportArguments,
+    report: &ExportReport,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let findings = SourceFindings {
+        skipped: &report.skipped,
+        log_begins_after: report.log_begins_after,
+        replay_failures: report.replay_failures,
+    };
+    findings.settle(output);
     if output.json {
-        return output.object(&json!({
+        let mut object = json!({
             "type": "export",
-            "snapshot": report.snapshot,
+            "done": !arguments.dry_run,
+            "began_with": maybe_zxid(report.began_with),
+            "replayed": integer(report.replayed),
+            "source_zxid": zxid(report.source_zxid),
             "nodes": integer(report.nodes),
             "sessions": integer(report.sessions),
-            "logs": report.logs,
-            "txns": integer(report.txns),
+            "closed_sessions": integer(report.closed_sessions),
             "last_zxid": zxid(report.last_zxid),
             "digest": format!("{:#x}", report.digest),
-        }));
+            "snapshot": report.snapshot,
+            "logs": report.logs,
+            "txns": integer(report.txns),
+        });
+        findings.add_to(&mut object);
+        return output.object(&object);
     }
+    findings.print(output)?;
+    let word = if arguments.dry_run { "would be written" } else { "written" };
     output.line(&format!(
-        "written: {} with {} and {}, and {} behind it",
+        "{word}: {} with {} and {}, and {} behind it",
         report.snapshot,
         counted(report.nodes, "node"),
         counted(report.sessions, "session"),
         counted(report.txns, "txn"),
     ))?;
-    output.line(&format!("last zxid {}, digest {:#x}", report.last_zxid, report.digest))
+    if arguments.without_sessions {
+        output.line(&format!("sessions closed: {}", report.closed_sessions))?;
+    }
+    output.line(&format!("last zxid {}, digest {:#x}", report.last_zxid, report.digest))?;
+    if arguments.dry_run {
+        return output.line("nothing was written; leave out --dry-run to do it");
+    }
+    Ok(())
 }

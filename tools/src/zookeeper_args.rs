@@ -21,6 +21,7 @@ Stop the server first: what it writes meanwhile is not in the engine. SRC is onl
     Import(ImportArguments),
     /// Write the state of an engine for a ZooKeeper server
     #[command(after_help = "Examples:
+  arborlog zookeeper export /var/lib/server /var/lib/zookeeper.new --format 3.9 --dry-run
   arborlog zookeeper export /var/lib/server /var/lib/zookeeper.new --format 3.9
   arborlog zookeeper export /var/lib/server /mnt/out --format 3.6 --log-tail --compression gz
 SRC is only read, also beside a live server. DEST gets a version-2 with a snapshot and the epochs.")]
@@ -81,6 +82,7 @@ pub(crate) struct ImportArguments {
 
 /// What to write, and where to
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub(crate) struct ExportArguments {
     /// The engine's directory; it is only read
     #[arg(value_name = "SRC")]
@@ -94,9 +96,18 @@ pub(crate) struct ExportArguments {
     /// The oldest release that is to read it
     #[arg(long, value_enum)]
     pub(crate) format: FormatArgument,
-    /// The state after this txn (default: the last one)
+    /// The state after this txn, which the log must reach (default: the last one)
     #[arg(long, value_name = "ZXID", value_parser = parse_zxid)]
     pub(crate) to_zxid: Option<Zxid>,
+    /// The state before the first txn of a later time: RFC 3339 in UTC, or milliseconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true, conflicts_with = "to_zxid")]
+    pub(crate) to_time: Option<i64>,
+    /// Close all sessions, and remove their ephemeral nodes, by txns behind the target
+    #[arg(long, conflicts_with = "log_tail")]
+    pub(crate) without_sessions: bool,
+    /// Only tell what would be written; DEST is not touched
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Write the newest snapshot and the txns behind it, and not one snapshot of the state
     #[arg(long)]
     pub(crate) log_tail: bool,
@@ -163,6 +174,9 @@ pub(crate) struct DumpArguments {
     /// Snapshots and logs
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Print JSON, as it does anyway
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// What to verify

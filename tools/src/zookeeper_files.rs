@@ -1,6 +1,6 @@
 use arborlog::zookeeper::{
-    FindingKind, ImportOptions, LENGTH_LIMIT_DEFAULT, LogEnd, LogFile, NamedFile, OnDisk, SnapshotFile,
-    SnapshotNode, ZkDirectory, read_state,
+    ImportOptions, LENGTH_LIMIT_DEFAULT, LogEnd, LogFile, NamedFile, OnDisk, SnapshotFile, SnapshotNode,
+    ZkDirectory, read_state,
 };
 use arborlog::{Error, Zxid};
 use serde_json::{Value, json};
@@ -9,8 +9,9 @@ use crate::engine::acl_array;
 use crate::outcome::Outcome;
 use crate::output::{Failure, Output, counted, error_object, integer, maybe_zxid, zxid};
 use crate::payload::base64;
+use crate::progress::{Bar, SharedBar};
 use crate::snapshot::txn_object;
-use crate::zookeeper::{print_findings, report_object, report_text};
+use crate::zookeeper::{found_damage, print_findings, report_object, report_text};
 use crate::zookeeper_args::{DumpArguments, VerifyArguments};
 
 /// Prints what files hold.
@@ -81,6 +82,9 @@ fn node_object(node: &SnapshotNode<'_>) -> Value {
     })
 }
 
+/// After so many entries or nodes the bar is told.
+const SHOWN_EVERY: u64 = 1024;
+
 /// What was found in a file that was read to its end.
 struct Seen {
     count: u64,
@@ -105,12 +109,12 @@ pub(crate) fn verify(arguments: &VerifyArguments, output: &mut Output) -> Result
     if let Some(dir) = &arguments.data_log_dir {
         what = what.data_log_dir(dir);
     }
-    match read_state(&arguments.target.dir, &what) {
+    let bar = SharedBar::new();
+    let read = read_state(&arguments.target.dir, &what.on_progress(bar.shows()));
+    bar.end();
+    match read {
         Ok((_, report)) => {
-            if report.findings.iter().any(|finding| finding.kind == FindingKind::SnapshotSkipped) {
-                // The import takes another way, but no server can use it.
-                output.found(Outcome::Damaged);
-            }
+            found_damage(&report, output);
             if output.json {
                 let mut object = report_object(&report);
                 object["type"] = json!("state");
@@ -168,10 +172,13 @@ fn print_file(
 }
 
 fn read_log(directory: &ZkDirectory, file: &NamedFile) -> Result<Seen, Error> {
-    let mut log = directory.open_log(&file.name, LENGTH_LIMIT_DEFAULT)?;
+    let (mut log, mut bar) = (directory.open_log(&file.name, LENGTH_LIMIT_DEFAULT)?, Bar::new());
     let mut seen = Seen { count: 0, first: None, last: None, end: String::new(), is_torn: false };
     while let Some(entry) = log.next_entry()? {
         seen.count += 1;
+        if seen.count.is_multiple_of(SHOWN_EVERY) {
+            bar.show_bytes(entry.offset, file.len_bytes);
+        }
         seen.first.get_or_insert(entry.txn.zxid());
         seen.last = Some(entry.txn.zxid());
     }
@@ -188,10 +195,13 @@ fn read_log(directory: &ZkDirectory, file: &NamedFile) -> Result<Seen, Error> {
 }
 
 fn read_snapshot(directory: &ZkDirectory, file: &NamedFile) -> Result<Seen, Error> {
-    let mut snapshot = directory.open_snapshot(&file.name, LENGTH_LIMIT_DEFAULT)?;
+    let (mut snapshot, mut bar) = (directory.open_snapshot(&file.name, LENGTH_LIMIT_DEFAULT)?, Bar::new());
     let mut count = 0;
     while snapshot.next_node()?.is_some() {
         count += 1;
+        if count % SHOWN_EVERY == 0 {
+            bar.show_bytes(snapshot.read_bytes(), file.len_bytes);
+        }
     }
     let digest = snapshot.trailer().and_then(|trailer| trailer.digest);
     let end = format!(

@@ -182,8 +182,10 @@ fn a_snapshot_that_the_log_does_not_lead_on_from_is_a_note_and_no_beginning() {
     // Before the log begins; and behind that, where the old snapshot would be the only one to begin with.
     let floor = u64::from_str_radix(&object["log_floor_zxid"].as_str().unwrap()[2..], 16).unwrap();
     assert!((zxid(21).get()..zxid(39).get()).contains(&floor), "{object}");
+    let trial = tempfile::tempdir().unwrap();
     for to in [zxid(20).get(), zxid(20).get() + 1, floor, floor + 1] {
-        for verb in ["truncate --json DIR", "truncate --yes --json DIR", "restore --json DIR DIR/new"] {
+        let restore = format!("restore --json DIR {}/new", trial.path().display());
+        for verb in ["truncate --json DIR", "truncate --yes --json DIR", &restore] {
             let run = arborlog(&format!("{verb} --to-zxid {to}"), dir.path()).exits(3);
             assert_eq!(run.json()[0]["error"]["code"], "not_in_log", "{verb} {to}");
         }
@@ -293,9 +295,10 @@ fn a_log_on_another_disk_is_found_where_it_is_said_to_be() {
         arborlog(verb, dir.path()).exits(1);
         arborlog(&format!("{verb} {elsewhere}"), dir.path()).exits(0);
     }
-    let restore = format!("restore DIR DIR/new --dry-run --source-log-dir {}", log.path().display());
-    arborlog(&restore, dir.path()).exits(0);
-    arborlog("restore DIR DIR/new --dry-run", dir.path()).exits(1);
+    let trial = tempfile::tempdir().unwrap();
+    let restore = format!("restore DIR {}/new --dry-run", trial.path().display());
+    arborlog(&format!("{restore} --source-log-dir {}", log.path().display()), dir.path()).exits(0);
+    arborlog(&restore, dir.path()).exits(1);
     arborlog("truncate DIR --to-zxid 0x300000020 --yes", dir.path()).exits(1);
     arborlog(&format!("truncate DIR --to-zxid 0x300000020 --yes {elsewhere}"), dir.path()).exits(0);
     let told = arborlog(&format!("verify --json DIR {elsewhere}"), dir.path()).exits(0).json();
