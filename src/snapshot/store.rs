@@ -124,7 +124,7 @@ impl SnapshotStore {
     pub(crate) fn verify(&self, end: Zxid) -> Result<SnapshotInfo> {
         let file = self.shared.open_file(end)?;
         verify(&file)?;
-        self.shared.published(end, true);
+        self.shared.was_read(end, true);
         Ok(file.info)
     }
 
@@ -143,7 +143,7 @@ impl SnapshotStore {
             }
         }
         // It counts no longer.
-        self.shared.published(end, false);
+        self.shared.was_read(end, false);
         (outcome, damaged)
     }
 
@@ -233,6 +233,14 @@ impl StoreShared {
 
     pub(super) fn published(&self, end: Zxid, verified: bool) {
         self.state.lock().snapshots.insert(end, verified);
+    }
+
+    /// Takes note of what reading a snapshot has found. One that was removed meanwhile stays away: it is read to its end
+    /// by whoever has it open.
+    fn was_read(&self, end: Zxid, verified: bool) {
+        if let Some(known) = self.state.lock().snapshots.get_mut(&end) {
+            *known = verified;
+        }
     }
 
     pub(super) fn reads_ahead(&self) -> bool {

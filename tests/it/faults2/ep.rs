@@ -86,6 +86,26 @@ fn ep_03_an_epoch_is_never_forgotten() {
     assert_eq!(error.kind(), ErrorKind::Invalid, "it would not fit the upper half of a zxid");
 }
 
+/// A new epoch makes all that came before it certain: damage to its newest record is no torn write any more.
+#[test]
+fn ep_03_an_epoch_change_proves_what_came_before_it() {
+    let disk = SimDisk::new(1);
+    let (log, _) = tens().open_sim(&disk).unwrap();
+    log.advance_epoch(Epoch::new(1)).unwrap();
+    put_range(&log, 1..=5);
+    let (torn, newest) = (disk.fork(CrashImage::KeepAll), "0000000000000001.seg");
+    log.advance_epoch(Epoch::new(2)).unwrap();
+    let proven = disk.fork(CrashImage::KeepAll);
+    drop(log);
+    // Groups of three blocks of 512 begin behind the header page.
+    for disk in [&torn, &proven] {
+        disk.flip(newest, 4096 + 4 * 1536 + 700, 0x5a);
+    }
+    assert_eq!(tens().open_sim(&torn).unwrap().1.last_zxid, t(4));
+    let error = refused(tens().open_sim(&proven));
+    assert_eq!((error.kind(), error.at().zxid), (ErrorKind::Corrupt, Some(t(5))), "{error}");
+}
+
 /// Whatever is damaged: the last zxid is the one that all records lead to, or an error; never a name's, never
 /// one that an error path left over.
 #[test]
