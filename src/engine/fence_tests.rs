@@ -29,6 +29,18 @@ fn create(engine: &Engine, path: &str) {
     engine.submit_at(&request, &Caller::default(), 1).unwrap().wait().unwrap();
 }
 
+/// A zxid has 32 bits for its epoch: who promised more would never follow anybody again.
+#[test]
+fn ep_01_no_epoch_is_accepted_that_no_zxid_can_have() {
+    let (_home, engine) = simulated();
+    for ask in [Engine::accept_epoch, Engine::enter_epoch] {
+        assert_eq!(ask(&engine, Epoch::new(1 << 32)).unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!((engine.accepted_epoch(), engine.current_epoch()), (Epoch::ZERO, Epoch::ZERO));
+    }
+    engine.enter_epoch(Epoch::new(u64::from(u32::MAX))).unwrap();
+    create(&engine, "/last");
+}
+
 /// Whoever asks is told of no promise that is not on disk, and no epoch is entered for which there is none.
 #[test]
 fn ep_03_a_promise_that_could_not_be_written_is_none() {
