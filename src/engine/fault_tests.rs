@@ -117,6 +117,27 @@ fn sn_01_an_empty_snapshot_is_told_and_the_log_does() {
     engine.close().unwrap();
 }
 
+/// A disk that fails at reading says nothing of what is on it: an older snapshot would hide that.
+#[test]
+fn sn_01_a_snapshot_that_cannot_be_read_is_not_passed_over() {
+    let (home, engine) = simulated(&options());
+    for name in ["a", "b"] {
+        grow(&engine, name, 5);
+        snapshot(&engine);
+    }
+    let digest = engine.tree().digest();
+    engine.close().unwrap();
+    let disk = home.disk(Room::Snapshots, 1);
+    for op in [FaultOp::Open, FaultOp::Read] {
+        disk.inject(Fault::next(op, Effect::EIO));
+        let error = options().open_home(home.clone(), Box::new(Unobserved)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{op:?}: {error}");
+        disk.clear_faults();
+    }
+    let (_engine, report) = options().open_home(home, Box::new(Unobserved)).unwrap();
+    assert_eq!((report.digest, report.skipped.len()), (digest, 0));
+}
+
 #[test]
 fn sn_03_ten_failures_in_a_row_cost_no_snapshot_and_no_append() {
     for op in [FaultOp::Create, FaultOp::Write, FaultOp::Sync, FaultOp::Rename, FaultOp::SyncDir] {

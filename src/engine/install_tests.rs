@@ -198,3 +198,23 @@ fn a_snapshot_is_made_for_who_asks_and_damaged_ones_are_not_sent() {
     assert_eq!(vec![report.last_zxid], old);
     drop(other);
 }
+
+/// Whoever sends something else may send it for ever: it is given up with the first piece.
+#[test]
+fn ls_09_what_is_no_snapshot_is_not_read_to_its_end() {
+    struct Zeros(u64);
+    impl std::io::Read for Zeros {
+        fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+            let count = bytes.len().min(usize::try_from((64 << 20) - self.0).unwrap());
+            bytes[..count].fill(0);
+            self.0 += count as u64;
+            Ok(count)
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let mut zeros = Zeros(0);
+    let error = engine.install(Epoch::ZERO, &mut zeros).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(zeros.0 <= 4 << 20, "{} bytes", zeros.0);
+}

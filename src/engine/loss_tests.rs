@@ -4,14 +4,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::home::Room;
 use super::pipeline::Unobserved;
 use super::sim_home::{Cut, SimHome, image_of};
 use super::*;
 use crate::base::{Epoch, ErrorKind, Result, Zxid};
+use crate::format::snapshot::snapshot_name;
 use crate::format::{Acl, ENGINE_MANIFEST_NAME, segment_name};
 use crate::log::LogOptions;
+use crate::sim::{Effect, Fault, FaultOp, NamePattern};
 use crate::tree::{CreateRequest, Request, SetWatches, WatchTable};
 
 fn options() -> EngineOptions {
@@ -308,36 +311,50 @@ fn wa_06_nobody_who_has_seen_more_is_served_the_past_unawares() {
 #[test]
 fn pf_04_a_snapshot_beside_changes_to_every_node_is_the_state_at_its_end() {
     let home = Arc::new(SimHome::new(9));
-    let options = options().commit(Commit::ByServer).recent(0, 0);
+    let rounds = Arc::new(AtomicUsize::new(0));
+    let (all, done) = (rounds.clone(), Arc::new(AtomicBool::new(false)));
+    let is_over = done.clone();
+    // Behind each block that is written, all nodes are changed once at least before the walk goes on.
+    let wait = move |told: &Progress| {
+        let before = all.load(Ordering::Acquire);
+        while told.activity == Activity::WriteSnapshot
+            && all.load(Ordering::Acquire) < before + 2
+            && !is_over.load(Ordering::Acquire)
+        {
+            std::thread::yield_now();
+        }
+    };
+    let options = options().commit(Commit::ByServer).recent(0, 0).on_progress(wait);
     let (engine, _) = options.open_home(home.clone(), Box::new(Unobserved)).unwrap();
     let acl = [Acl::open()];
     let ask = |request: &Request<'_>| engine.submit_at(request, &Caller::default(), 1).unwrap().zxid();
-    let paths: Vec<String> = (0..2000).map(|n| format!("/{n}")).collect();
+    let paths: Vec<String> = (0..1000).map(|n| format!("/{n}")).collect();
     let mut last = Zxid::ZERO;
     for path in &paths {
-        last = ask(&Request::Create(CreateRequest::new(path, &[1; 100], &acl)));
+        last = ask(&Request::Create(CreateRequest::new(path, &[1; 1000], &acl)));
     }
     engine.apply(last).unwrap();
     let task = engine.snapshot().unwrap();
-    let mut rounds = 0;
-    while !task.is_done() || rounds < 3 {
+    while !task.is_done() {
+        let round = rounds.load(Ordering::Acquire);
         for (n, path) in paths.iter().enumerate() {
-            if n % 7 == rounds % 7 {
+            if n % 7 == round % 7 {
                 ask(&Request::Delete { path, version: -1 });
-                last = ask(&Request::Create(CreateRequest::new(path, &[2; 100], &acl)));
+                last = ask(&Request::Create(CreateRequest::new(path, &[2; 1000], &acl)));
             } else {
-                let data = [u8::try_from(rounds % 250).unwrap(); 100];
+                let data = [u8::try_from(round % 250).unwrap(); 1000];
                 last = ask(&Request::SetData { path, data: Some(&data), version: -1 });
             }
             if n % 16 == 0 {
                 engine.apply(last).unwrap();
             }
         }
-        rounds += 1;
+        rounds.fetch_add(1, Ordering::Release);
     }
+    done.store(true, Ordering::Release);
     engine.apply(last).unwrap();
     let info = task.join().unwrap();
-    assert_eq!(info.nodes, engine.tree().len());
+    assert!(info.txns >= 2000, "each node was changed twice at least beside it, but for {info:?}");
     let digest = engine.tree().digest();
     engine.close().unwrap();
     let snapshots = home.disk(Room::Snapshots, 1);
@@ -346,4 +363,35 @@ fn pf_04_a_snapshot_beside_changes_to_every_node_is_the_state_at_its_end() {
     assert_eq!((report.snapshot.unwrap().end, report.digest), (info.end, digest));
     assert_eq!(report.skipped.len(), 0);
     drop(engine);
+}
+
+/// What a truncation can begin with, when the log does not reach back to the beginning: a snapshot at the target is as
+/// good as an older one, and one that ends before the log begins is none.
+#[test]
+fn tr_05_the_base_of_a_truncation_reaches_the_log_and_not_beyond_the_target() {
+    let options = options().snapshots_kept(1);
+    let home = Arc::new(SimHome::new(11));
+    let open = || options.open_home(home.clone(), Box::new(Unobserved)).unwrap().0;
+    let (engine, leader) = (open(), Epoch::new(1));
+    engine.enter_epoch(leader).unwrap();
+    grow(&engine, "a", 10);
+    let old = snapshot(&engine);
+    let disk = home.disk(Room::Snapshots, 1);
+    let stays = NamePattern::Exact(snapshot_name(old));
+    disk.inject(Fault::next(FaultOp::Remove, Effect::EIO).on(stays).times(u64::MAX));
+    grow(&engine, "b", 400);
+    let end = snapshot(&engine);
+    disk.clear_faults();
+    let floor = engine.shared().log.floor_zxid();
+    assert!(old < floor && floor < end && engine.snapshots() == [end, old], "{old} {floor} {end}");
+    let digest = engine.tree().digest();
+    grow(&engine, "c", 3);
+
+    let before = Zxid::new(end.get() - 1);
+    let error = engine.truncate(leader, before).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotInLog, "{error}");
+    let engine = open();
+    assert_eq!(engine.snapshots(), [end, old], "nothing was removed");
+    let (engine, report, _) = engine.truncate(leader, end).unwrap();
+    assert_eq!((report.last_zxid, engine.applied_zxid(), engine.tree().digest()), (end, end, digest));
 }

@@ -43,6 +43,8 @@ mod failure_tests;
 #[cfg(test)]
 mod fault_tests;
 #[cfg(test)]
+mod fence_tests;
+#[cfg(test)]
 mod install_tests;
 #[cfg(test)]
 mod learn_tests;

@@ -97,3 +97,46 @@ impl<'t> Replay<'t> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Code, ErrorKind};
+    use crate::format::TxnBody;
+
+    /// That nothing fails is what every simulation asks of a replay: what does not fit has to count.
+    #[test]
+    fn txns_that_do_not_fit_are_counted_and_those_of_errors_are_not() {
+        let (mut tree, told) = (DataTree::new(), Told::default());
+        let mut replay = Replay::new(&mut tree, &told);
+        let bodies = [
+            TxnBody::CreateSession { timeout_ms: 1 },
+            TxnBody::Delete { path: "/none" },
+            TxnBody::Error { code: Code::NO_NODE },
+            TxnBody::SetData { path: "/none", data: None, version: 1 },
+        ];
+        for (zxid, body) in (1..).zip(bodies) {
+            let txn = Txn { zxid: Zxid::new(zxid), time_ms: 0, session_id: 7, cxid: 0, digest: None, body };
+            replay.record(&Record::new(txn.zxid, 0, txn.to_buf().as_bytes()));
+        }
+        let done = replay.end().expect("all are txns");
+        assert_eq!((done.txns, done.failures), (4, 2));
+    }
+
+    /// Skipped, it would leave a hole in the history; what stands before it is applied, and what comes behind is not.
+    #[test]
+    fn tx_01_a_record_that_is_no_txn_ends_a_replay_and_is_named() {
+        let (mut tree, told) = (DataTree::new(), Told::default());
+        let mut replay = Replay::new(&mut tree, &told);
+        for zxid in 1..=200 {
+            let body = TxnBody::CreateSession { timeout_ms: 1 };
+            let txn = Txn { zxid: Zxid::new(zxid), time_ms: 0, session_id: 7, cxid: 0, digest: None, body };
+            let bytes = txn.to_buf();
+            replay.record(&Record::new(txn.zxid, 0, if zxid == 100 { b"\xff" } else { bytes.as_bytes() }));
+        }
+        assert!(replay.has_failed());
+        let error = replay.end().map(drop).expect_err("it is none");
+        assert_eq!((error.kind(), error.at().zxid), (ErrorKind::Unsupported, Some(Zxid::new(100))));
+        assert_eq!(tree.last_zxid(), Zxid::new(99));
+    }
+}

@@ -94,6 +94,36 @@ fn a_standby_reads_anew_what_has_become_another_state() {
     same(&standby, &engine);
 }
 
+/// The state that was installed since ends with the same zxid, and the log has no txn yet by which it could be told from
+/// the one that was followed: it is another one all the same.
+#[test]
+fn ls_09_a_state_of_another_generation_is_not_taken_for_the_one_that_was_followed() {
+    let leader = |path| {
+        let dir = tempfile::tempdir().unwrap();
+        let (engine, _) = options().open(dir.path()).unwrap();
+        let (mut bytes, end) = (Vec::new(), make(&engine, path));
+        engine.send_snapshot(&mut bytes).unwrap();
+        (bytes, end, engine.tree().digest())
+    };
+    let (first, second) = (leader("/first"), leader("/second"));
+    assert!(first.1 == second.1 && first.2 != second.2);
+    for follows in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let (engine, _) = options().open(dir.path()).unwrap();
+        let (engine, _) = engine.install(Epoch::ZERO, &mut first.0.as_slice()).unwrap();
+        let mut standby = options().open_standby(dir.path()).unwrap();
+        same(&standby, &engine);
+        let (engine, _) = engine.install(Epoch::ZERO, &mut second.0.as_slice()).unwrap();
+        engine.close().unwrap();
+        if follows {
+            assert!(standby.catch_up().unwrap().reloaded);
+            assert_eq!(standby.tree().digest(), second.2);
+        }
+        let (engine, _) = standby.promote(Epoch::new(1)).unwrap();
+        assert_eq!(engine.tree().digest(), second.2, "{follows}");
+    }
+}
+
 #[test]
 fn ep_a_promotion_is_fenced_and_durable_before_it_begins() {
     let dir = tempfile::tempdir().unwrap();

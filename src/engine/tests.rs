@@ -340,6 +340,11 @@ fn peers_are_planned_for_and_served() {
     assert_eq!(seen, 100);
     set(&engine, "/a", b"more").unwrap();
     assert_eq!(feed.next_txn(|txn| txn.zxid).unwrap(), Some(Zxid::new(last.get() + 1)));
+    // What touches only others is passed over.
+    made(&engine, "/ab").unwrap();
+    assert!(feed.next_txn(|_| ()).unwrap().is_none());
+    set(&engine, "/a", b"again").unwrap();
+    assert_eq!(feed.next_txn(|txn| txn.zxid).unwrap(), Some(Zxid::new(last.get() + 3)));
 }
 
 /// Bugs of the engine that are put in on purpose.

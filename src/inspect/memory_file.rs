@@ -1,5 +1,4 @@
 use std::io;
-use std::os::fd::RawFd;
 
 use crate::io::File;
 
@@ -27,27 +26,5 @@ impl File for MemoryFile {
         let count = buf.len().min(self.bytes.len() - from);
         buf[..count].copy_from_slice(&self.bytes[from..from + count]);
         Ok(count)
-    }
-
-    fn write_all_at(&self, _offset: u64, _buf: &[u8]) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
-    fn set_len(&self, _len: u64) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
-    fn allocate(&self, _len: u64) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
-    fn will_read(&self) {}
-
-    fn raw_fd(&self) -> Option<RawFd> {
-        None
     }
 }

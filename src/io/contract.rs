@@ -166,6 +166,8 @@ pub(crate) trait Lock: Send + Sync + fmt::Debug {}
 ///
 /// Opened `direct`, offsets and lengths of writes must be multiples of [`align_bytes`](File::align_bytes),
 /// and their bytes must begin aligned in memory, as those of a [`Buffer`] do. Reads may have any range.
+///
+/// One that says nothing of writing, such as bytes in memory, refuses it.
 pub(crate) trait File: Any + Send + Sync + fmt::Debug {
     fn name(&self) -> &str;
     /// 1 for a buffered file.
@@ -184,18 +186,28 @@ pub(crate) trait File: Any + Send + Sync + fmt::Debug {
     /// Fills `buf` from `offset` as far as the file reaches; the count is short only at its end.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
     /// Writes all of `buf`. Durable only after [`sync`](File::sync).
-    fn write_all_at(&self, offset: u64, buf: &[u8]) -> io::Result<()>;
+    fn write_all_at(&self, _offset: u64, _buf: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
     /// Sets the length; what it adds reads as zeros. Durable only after `sync`.
-    fn set_len(&self, len: u64) -> io::Result<()>;
+    fn set_len(&self, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
     /// Reserves blocks for the first `len` bytes and makes the file at least that long.
-    fn allocate(&self, len: u64) -> io::Result<()>;
+    fn allocate(&self, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
     /// Makes all writes that had returned before this call durable, and the length. A failed sync is
     /// reported once and says nothing of the state of the disk: the caller must not try again.
-    fn sync(&self) -> io::Result<()>;
+    fn sync(&self) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
     /// Tells the kernel that the whole file will be read soon. A hint: never fails.
-    fn will_read(&self);
+    fn will_read(&self) {}
     /// The descriptor, for a backend that hands it to the kernel; none where there is no kernel file.
-    fn raw_fd(&self) -> Option<RawFd>;
+    fn raw_fd(&self) -> Option<RawFd> {
+        None
+    }
 }
 
 /// A write to hand in. The buffer goes in by value, so nothing can free or change it under way.

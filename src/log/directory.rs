@@ -30,6 +30,12 @@ impl LogDirectory {
         self.manifest.lock().clone()
     }
 
+    /// Keeps all changes waiting.
+    #[cfg(test)]
+    pub(crate) fn hold(&self) -> parking_lot::MutexGuard<'_, Manifest> {
+        self.manifest.lock()
+    }
+
     /// Replaces the manifest by what `change` makes of it, in one step. After an error the old one or the
     /// new one stands on disk; what memory holds is the old one, and the caller must not go on as if the
     /// change had failed: it poisons the log.

@@ -134,7 +134,7 @@ impl SnapshotStore {
     pub(crate) fn verify(&self, end: Zxid) -> Result<SnapshotInfo> {
         let file = self.shared.open_file(end)?;
         verify(&file)?;
-        self.shared.published(end, true);
+        self.shared.was_read(end, true);
         Ok(file.info)
     }
 
@@ -153,7 +153,7 @@ impl SnapshotStore {
             }
         }
         // It counts no longer.
-        self.shared.published(end, false);
+        self.shared.was_read(end, false);
         (outcome, damaged)
     }
 
@@ -245,6 +245,15 @@ impl StoreShared {
         self.state.lock().snapshots.insert(end, verified);
     }
 
+    /// Takes note of what reading a snapshot has found. One that was removed meanwhile stays away: it is read to its end
+    /// by whoever has it open.
+    fn was_read(&self, end: Zxid, verified: bool) {
+        if let Some(known) = self.state.lock().snapshots.get_mut(&end) {
+            *known = verified;
+        }
+    }
+
+    /// Whether threads may be started: not on a simulated disk.
     pub(super) fn has_threads(&self) -> bool {
         self.disk.info().backend != Backend::Simulated
     }

@@ -277,6 +277,23 @@ fn sn_06_retention_counts_verified_snapshots_only() {
     assert_eq!((report.removed.len(), report.oldest_kept), (0, None), "nothing is known to be well");
 }
 
+/// Looked at again while old ones are removed, as a running engine's are.
+#[test]
+fn sn_06_a_snapshot_that_went_while_it_was_read_does_not_come_back() {
+    let disk = SimDisk::new(5);
+    let store = open(&disk);
+    let ends = row_of_snapshots(&store, 3);
+    let listed = store.snapshots();
+    assert_eq!(store.retain(1).expect("a clean-up").removed, [ends[1], ends[0]]);
+    for end in listed {
+        assert_eq!(store.examine(end).0.is_ok(), end == ends[2], "{end}");
+    }
+    assert_eq!(store.snapshots(), [ends[2]]);
+    let (other, again) = (SimDisk::new(6), store.retain(1).expect("a clean-up"));
+    assert!(again.troubled.is_empty(), "{:?}", again.troubled);
+    store.duplicate_to(other.handle().as_ref()).expect("all that are listed are there");
+}
+
 #[test]
 fn sn_10_a_snapshot_that_cannot_be_removed_is_tried_again() {
     let disk = SimDisk::new(1);

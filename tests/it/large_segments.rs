@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::FileExt;
 
-use arborlog::{BackendChoice, ErrorKind, LogOptions, Record, SegmentFill, WriteMode, Zxid};
+use arborlog::{BackendChoice, ErrorKind, LogOptions, Record, SegmentFill, TailState, WriteMode, Zxid};
 
 const RECORDS: u64 = 4200;
 
@@ -22,6 +22,9 @@ fn lg_04_a_segment_may_have_any_size_around_2_and_4_gib() {
         for n in 1..=3 {
             let (log, report) = options(bytes).open(dir.path()).unwrap();
             assert_eq!(report.last_zxid, Zxid::new(n - 1), "{bytes}");
+            // In the one segment that was made, not in one that came in its place.
+            let (others, is_clean) = (report.moved_aside.len(), report.tail == TailState::Clean);
+            assert_eq!((report.segments, others, is_clean), (1, 0, true), "{bytes}: {report}");
             log.append(&Record::new(Zxid::new(n), 0, b"record")).unwrap().wait().unwrap();
             log.close().unwrap();
         }

@@ -239,28 +239,6 @@ mod tests {
             self.read.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
             Ok(count)
         }
-
-        fn write_all_at(&self, _offset: u64, _buf: &[u8]) -> std::io::Result<()> {
-            Err(std::io::ErrorKind::ReadOnlyFilesystem.into())
-        }
-
-        fn set_len(&self, _len: u64) -> std::io::Result<()> {
-            Err(std::io::ErrorKind::ReadOnlyFilesystem.into())
-        }
-
-        fn allocate(&self, _len: u64) -> std::io::Result<()> {
-            Err(std::io::ErrorKind::ReadOnlyFilesystem.into())
-        }
-
-        fn sync(&self) -> std::io::Result<()> {
-            Err(std::io::ErrorKind::ReadOnlyFilesystem.into())
-        }
-
-        fn will_read(&self) {}
-
-        fn raw_fd(&self) -> Option<std::os::fd::RawFd> {
-            None
-        }
     }
 
     #[test]

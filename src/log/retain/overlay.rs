@@ -1,5 +1,4 @@
 use std::io;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use crate::io::File;
@@ -37,27 +36,7 @@ impl File for Overlay {
         Ok(read)
     }
 
-    fn write_all_at(&self, _offset: u64, _buf: &[u8]) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
-    fn set_len(&self, _len: u64) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
-    fn allocate(&self, _len: u64) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
     fn will_read(&self) {
         self.file.will_read();
-    }
-
-    fn raw_fd(&self) -> Option<RawFd> {
-        None
     }
 }

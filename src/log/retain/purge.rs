@@ -84,3 +84,38 @@ fn remove_files(shared: &Shared, going: &[u64], report: &mut PurgeReport) -> Res
     }
     sync_dir(disk)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Clock, Epoch, ErrorKind};
+    use crate::sim::SimDisk;
+    use crate::{LogOptions, Record, WriteMode};
+
+    /// Between a purge's look at the pins and its new manifest, nobody gets a pin on what is going.
+    #[test]
+    fn pu_07_what_a_purge_is_about_to_remove_cannot_be_pinned() {
+        let options = LogOptions::new().segment_bytes(16 * 1024).block_bytes(512).idle_mark(None);
+        let (log, _) = options.write_mode(WriteMode::BufferedThenSync).open_sim(&SimDisk::new(1)).unwrap();
+        log.advance_epoch(Epoch::new(1)).unwrap();
+        for n in 1..=80 {
+            log.append(&Record::new(Zxid::from_parts(1, n), 0, b"record")).unwrap().wait().unwrap();
+        }
+        let (shared, through) = (&log.shared, Zxid::from_parts(1, 70));
+        let report = std::thread::scope(|scope| {
+            let held = shared.directory.hold();
+            let purge = scope.spawn(|| log.purge(through, &Retention::new()).unwrap());
+            let (clock, begin) = (Clock::real(), Clock::real().nanos());
+            while log.pin(Zxid::ZERO).is_ok() {
+                // Given back at once; a purge that saw it keeps everything, and says so.
+                assert!(clock.nanos() - begin < 10_000_000_000 && !purge.is_finished(), "it can be pinned");
+                std::thread::yield_now();
+            }
+            assert_eq!(log.pin(Zxid::from_parts(1, 1)).unwrap_err().kind(), ErrorKind::NotInLog);
+            drop(held);
+            purge.join().unwrap()
+        });
+        assert!(report.floor_zxid > Zxid::from_parts(1, 1) && !report.held_by_pin, "{report:?}");
+        log.pin(report.floor_zxid).unwrap();
+    }
+}

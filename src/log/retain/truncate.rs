@@ -146,3 +146,38 @@ fn last_at_or_before(disk: &Arc<dyn Disk>, judged: &Judgement, keep: usize, to: 
     })?;
     Ok(last)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Epoch;
+    use crate::sim::{CrashImage, Effect, Fault, FaultOp, NamePattern, SimDisk};
+    use crate::{LogOptions, Record, WriteMode};
+
+    /// A log that was killed is cut before it was ever opened again: what is kept may be in a cache only, and becomes
+    /// durable before the manifest says that it is.
+    #[test]
+    fn tr_03_what_a_cut_keeps_is_durable_before_it_counts() {
+        let options = LogOptions::new().segment_bytes(16 * 1024).block_bytes(512).idle_mark(None);
+        let options = options.write_mode(WriteMode::BufferedThenSync);
+        let zxid = |n| Zxid::from_parts(1, n);
+        for effect in [Effect::EIO, Effect::SyncFailsAndDropsPages] {
+            let disk = SimDisk::new(1);
+            let (log, _) = options.open_sim(&disk).unwrap();
+            log.advance_epoch(Epoch::new(1)).unwrap();
+            for n in 1..=5 {
+                log.append(&Record::new(zxid(n), 0, b"record")).unwrap().wait().unwrap();
+            }
+            disk.inject(Fault::next(FaultOp::Sync, effect).on(NamePattern::Suffix(".seg".into())));
+            let batch = [6, 7, 8].map(|n| Record::new(zxid(n), 0, b"record"));
+            log.append_batch(&batch).unwrap().wait().unwrap_err();
+            drop(log);
+            let report = truncate_on(&disk.handle(), zxid(7), Execution::Real).unwrap();
+            assert_eq!((report.last_zxid, report.was_zxid), (zxid(7), zxid(8)), "{effect:?}");
+            disk.crash(CrashImage::DropUnsynced);
+            let (log, report) = options.open_sim(&disk).unwrap_or_else(|e| panic!("{effect:?}: {e}"));
+            assert_eq!(report.last_zxid, zxid(7), "{effect:?}");
+            log.close().unwrap();
+        }
+    }
+}

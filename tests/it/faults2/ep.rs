@@ -1,7 +1,7 @@
 //! Epochs.
 
 use arborlog::sim::{CrashImage, SimDisk};
-use arborlog::{AppendTicket, Epoch, ErrorKind, Record, Zxid};
+use arborlog::{AppendTicket, Epoch, ErrorKind, Numbering, Record, Zxid};
 
 use super::support::{append, content, model, put, put_range, refused, t, tens};
 
@@ -17,6 +17,16 @@ fn ep_01_the_counter_never_carries_into_the_next_epoch() {
     // (8,0) is the marker of a new epoch and no transaction, in the old epoch and in its own.
     assert_eq!(refused(append(&log, Zxid::from_parts(8, 0))).kind(), ErrorKind::Fenced);
     assert_eq!(refused(append(&log, Zxid::from_parts(8, 1))).kind(), ErrorKind::Fenced);
+    // The epoch that is given beside it is right, and that in the zxid is not, and the other way round.
+    for (beside, within) in [(7, 8), (7, 6), (8, 7), (6, 7)] {
+        let zxid = Zxid::from_parts(within, 9);
+        let record = Record { epoch: Epoch::new(beside), ..Record::new(zxid, 0, b"") };
+        let error = refused(log.append(&record));
+        assert!(
+            matches!(error.kind(), ErrorKind::Fenced | ErrorKind::OutOfOrder),
+            "{beside} {within}: {error}"
+        );
+    }
     drop(log);
 
     let (log, report) = tens().open_sim(&disk).unwrap();
@@ -84,6 +94,40 @@ fn ep_03_an_epoch_is_never_forgotten() {
     assert_eq!(refused(log.advance_epoch(Epoch::new(2))).kind(), ErrorKind::Fenced);
     let error = refused(log.advance_epoch(Epoch::new(1 << 32)));
     assert_eq!(error.kind(), ErrorKind::Invalid, "it would not fit the upper half of a zxid");
+}
+
+/// A new epoch makes all that came before it certain: damage to its newest record is no torn write any more.
+#[test]
+fn ep_03_an_epoch_change_proves_what_came_before_it() {
+    let disk = SimDisk::new(1);
+    let (log, _) = tens().open_sim(&disk).unwrap();
+    log.advance_epoch(Epoch::new(1)).unwrap();
+    put_range(&log, 1..=5);
+    let (torn, newest) = (disk.fork(CrashImage::KeepAll), "0000000000000001.seg");
+    log.advance_epoch(Epoch::new(2)).unwrap();
+    let proven = disk.fork(CrashImage::KeepAll);
+    drop(log);
+    // Groups of three blocks of 512 begin behind the header page.
+    for disk in [&torn, &proven] {
+        disk.flip(newest, 4096 + 4 * 1536 + 700, 0x5a);
+    }
+    assert_eq!(tens().open_sim(&torn).unwrap().1.last_zxid, t(4));
+    let error = refused(tens().open_sim(&proven));
+    assert_eq!((error.kind(), error.at().zxid), (ErrorKind::Corrupt, Some(t(5))), "{error}");
+}
+
+/// What is numbered by epochs and what by an index are told apart when it is opened, not at the first append.
+#[test]
+fn ep_01_a_log_goes_on_as_it_was_numbered() {
+    for (is, other) in [(Numbering::Zxid, Numbering::Index), (Numbering::Index, Numbering::Zxid)] {
+        let disk = SimDisk::new(1);
+        tens().numbering(is).open_sim(&disk).unwrap().0.close().unwrap();
+        let before = disk.snapshot_bytes();
+        let error = refused(tens().numbering(other).open_sim(&disk));
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(disk.snapshot_bytes() == before, "nothing is touched");
+        tens().numbering(is).open_sim(&disk).unwrap();
+    }
 }
 
 /// Whatever is damaged: the last zxid is the one that all records lead to, or an error; never a name's, never
