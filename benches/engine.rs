@@ -2,7 +2,7 @@
 //! and how long a start takes.
 //!
 //! `cargo bench --bench engine -- [--quick] [--csv FILE] [--dir DIR] [--writers N,..]` (with `--writers`, only what
-//! submitting costs)
+//! submitting costs), or `-- --nodes N,..`: what starting costs with trees of these sizes, and nothing else.
 //!
 //! Beside stand ZooKeeper 3.8's own figures for the same work, as they were measured once on this kind of machine:
 //! 574,000 nodes/s serialised, 334,000 nodes/s loaded, 177,000 setData/s replayed over a million nodes.
@@ -48,10 +48,14 @@ fn main() {
     let measured = args.seconds.unwrap_or(Duration::from_millis(if args.quick { 1000 } else { 2000 }));
     let mut report = Report(Csv::new());
     println!("| case | metric | value | unit |\n|---|---|---|---|");
-    let clients = args.writers.clone().unwrap_or_else(|| vec![1, 16, 64]);
-    submit_beside_log(&args.dir, &clients, repeats, measured, &mut report);
-    if args.writers.is_none() {
-        snapshot_beside_writers(&args.dir, nodes, measured, &mut report);
+    if let Some(sizes) = &args.nodes {
+        sizes.iter().for_each(|nodes| start_with(&args.dir, *nodes as u64, &mut report));
+    } else {
+        let clients = args.writers.clone().unwrap_or_else(|| vec![1, 16, 64]);
+        submit_beside_log(&args.dir, &clients, repeats, measured, &mut report);
+        if args.writers.is_none() {
+            snapshot_beside_writers(&args.dir, nodes, measured, &mut report);
+        }
     }
     if let Some(path) = &args.csv {
         report.0.write_to(path).expect("write the CSV file");
@@ -186,6 +190,28 @@ fn snapshot_beside_writers(dir: &Path, nodes: u64, measured: Duration, report: &
     report.row(&case, "snapshot_bytes_per_node", info.file_bytes as f64 / info.nodes as f64, "B");
     assert!(matches!(engine.health(), Health::Fine | Health::Slow));
     start_again(engine, dir.path(), nodes, &case, report);
+}
+
+/// Writes a tree as a snapshot and starts with it.
+fn start_with(dir: &Path, nodes: u64, report: &mut Report) {
+    let dir = tempfile::tempdir_in(dir).expect("make a directory");
+    let (engine, _) = options().open(dir.path()).expect("open an engine");
+    fill(&engine, nodes);
+    let case = format!("start-{nodes}-nodes");
+    let start = now();
+    let info = engine.snapshot().and_then(SnapshotTask::join).expect("a snapshot");
+    report.row(&case, "snapshot_alone", info.nodes as f64 / start.elapsed().as_secs_f64(), "nodes/s");
+    engine.close().expect("close");
+    forget_peak_memory();
+    let before = peak_memory_bytes();
+    let (engine, opened) = options().open(dir.path()).expect("open again");
+    assert_eq!((opened.replayed, engine.tree().len()), (0, info.nodes), "all of it is in the snapshot");
+    report.row(&case, "load_time", Duration::from_nanos(opened.load_ns).as_secs_f64(), "s");
+    report.row(&case, "start_time", Duration::from_nanos(opened.total_ns).as_secs_f64(), "s");
+    let peak = peak_memory_bytes().saturating_sub(before);
+    report.row(&case, "peak_memory", peak as f64 / 1e6, "MB");
+    report.row(&case, "peak_memory_per_node", peak as f64 / info.nodes as f64, "B");
+    engine.close().expect("close");
 }
 
 fn start_again(engine: Engine, dir: &Path, nodes: u64, case: &str, report: &mut Report) {

@@ -20,11 +20,14 @@ pub(crate) struct BenchArgs {
     pub(crate) policy: Option<String>,
     /// These numbers of writers.
     pub(crate) writers: Option<Vec<usize>>,
+    /// Trees of these sizes.
+    pub(crate) nodes: Option<Vec<usize>>,
     /// How long each case is measured.
     pub(crate) seconds: Option<Duration>,
 }
 
-const KNOWN: &str = "--quick --csv FILE --svg FILE --dir DIR --policy NAME --writers N,M --seconds S";
+const KNOWN: &str =
+    "--quick --csv FILE --svg FILE --dir DIR --policy NAME --writers N,M --nodes N,M --seconds S";
 
 impl BenchArgs {
     /// Reads this process's command line; exits with a message where it is not understood.
@@ -44,6 +47,7 @@ impl BenchArgs {
             dir: PathBuf::from(env!("CARGO_TARGET_TMPDIR")),
             policy: None,
             writers: None,
+            nodes: None,
             seconds: None,
         };
         let mut asked_quick = false;
@@ -56,7 +60,8 @@ impl BenchArgs {
                 "--svg" => args.svg = Some(value()?.into()),
                 "--dir" => args.dir = value()?.into(),
                 "--policy" => args.policy = Some(value()?),
-                "--writers" => args.writers = Some(numbers(&value()?)?),
+                "--writers" => args.writers = Some(numbers(&value()?, 4096)?),
+                "--nodes" => args.nodes = Some(numbers(&value()?, 100_000_000)?),
                 "--seconds" => args.seconds = Some(seconds(&value()?)?),
                 _ => return Err(format!("unknown option {word}; known: {KNOWN}")),
             }
@@ -72,9 +77,9 @@ impl BenchArgs {
     }
 }
 
-fn numbers(text: &str) -> Result<Vec<usize>, String> {
-    let number = |word: &str| word.parse().ok().filter(|n| (1..=4096).contains(n));
-    text.split(',').map(|word| number(word).ok_or(format!("{word} is no number of writers"))).collect()
+fn numbers(text: &str, most: usize) -> Result<Vec<usize>, String> {
+    let number = |word: &str| word.parse().ok().filter(|n| (1..=most).contains(n));
+    text.split(',').map(|word| number(word).ok_or(format!("{word} is no number from 1 to {most}"))).collect()
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
