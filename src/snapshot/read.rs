@@ -166,3 +166,6 @@ impl Reading {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
