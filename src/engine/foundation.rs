@@ -1,25 +1,20 @@
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::generation::Generation;
 use super::home::{Directories, Home, Room};
 use super::manifest_file::ManifestFile;
+use super::mark::{MARK_NAME, Mark, place_of};
 use super::open::take_lock;
 use super::options::EngineOptions;
 use super::restore::is_not_there;
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result};
 use crate::format::{DatabaseId, ENGINE_MANIFEST_NAME, ENGINE_MANIFEST_TEMP_NAME, EngineManifest, LOCK_NAME};
-use crate::io::{Disk, OpenMode, names_in};
+use crate::io::Disk;
 use crate::tree::DataTree;
 
-/// Stands in the directory while an engine is made in it: what else is there then is half of one.
-pub(crate) const MARK_NAME: &str = "founding.partial";
 /// The one generation that is made.
 const NUMBER: u64 = 1;
-/// More than the longest path of a system, so that a longer one is another one.
-const PLACE_BYTES_MAX: usize = 8192;
 
 /// An engine that is made from a state, in a directory of its own: all of it, or none.
 #[derive(Debug)]
@@ -70,15 +65,18 @@ impl Foundation {
         let place = place_of(&self.options);
         check_vacant(self.home.as_ref(), &place)?;
         let wrap = |e| Error::io("mark the directory", e).in_file(MARK_NAME);
-        if marked_place(root.as_ref())?.is_some_and(|marked| marked != place) {
+        let left = Mark::read(root.as_ref())?;
+        // That of the attempt before, so that what is half of it is known again.
+        let begun = self.options.log.expected_database_id.or(left.as_ref().and_then(|mark| mark.database_id));
+        let database_id = begun.unwrap_or_else(|| DatabaseId::random(&mut Random::from_system()));
+        let mark = Mark { database_id: Some(database_id), place };
+        if left.is_some_and(|left| left != mark) {
             // What that attempt has left here goes first; there is nothing of it where this one has its log.
             self.home.remove(NUMBER)?;
             root.remove(MARK_NAME).map_err(wrap)?;
         }
-        mark(root.as_ref(), &place).map_err(wrap)?;
+        mark.write(root.as_ref()).map_err(wrap)?;
         self.home.remove(NUMBER)?;
-        let expected = self.options.log.expected_database_id;
-        let database_id = expected.unwrap_or_else(|| DatabaseId::random(&mut Random::from_system()));
         let epoch = tree.last_zxid().epoch();
         let first = Generation {
             home: &self.home,
@@ -96,83 +94,23 @@ impl Foundation {
     }
 }
 
-/// Where the log of the new engine is to be, as the mark tells it: an attempt may remove what an earlier one has left
-/// there, and nothing anywhere else. It may be the log of another engine.
-fn place_of(options: &EngineOptions) -> Vec<u8> {
-    let Some(dir) = &options.log_dir else { return Vec::new() };
-    // Of a path that cannot be made absolute, it is the path.
-    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
-    dir.into_os_string().into_encoded_bytes()
-}
-
-/// What the mark tells, if there is one.
-fn marked_place(root: &dyn Disk) -> Result<Option<Vec<u8>>> {
-    let wrap = |e| Error::io("read the mark", e).in_file(MARK_NAME);
-    let file = match root.open(MARK_NAME, OpenMode::Read) {
-        Ok(file) => file,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(wrap(e)),
-    };
-    let mut place = vec![0; PLACE_BYTES_MAX];
-    let len = file.read_at(0, &mut place).map_err(wrap)?;
-    place.truncate(len);
-    Ok(Some(place))
-}
-
 /// What there is to say of a directory without a manifest, if an engine was begun in it and not finished.
 pub(crate) fn unfinished(root: &dyn Disk) -> Result<Option<Error>> {
-    let Some(place) = marked_place(root)? else { return Ok(None) };
-    let its_log = match &place[..] {
-        [] => String::new(),
-        place => format!(", with its log in {}", path_of(place).display()),
+    let Some(mark) = Mark::read(root)? else { return Ok(None) };
+    let its_log = if mark.place.is_empty() {
+        String::new()
+    } else {
+        format!(", with its log in {}", mark.dir().display())
     };
     let why = format!("an import or a restore into this directory was cut off{its_log}: begin it anew");
     Ok(Some(Error::corrupt("founding_unfinished", why).in_file(MARK_NAME)))
-}
-
-fn path_of(place: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(place))
-}
-
-/// Refuses to leave behind, or to take for its own, the log of an attempt that was to have it in another place.
-fn check_left_log(marked: &[u8], has_log: bool) -> Result<()> {
-    let dir = path_of(marked);
-    let log = Room::Log.name(NUMBER);
-    let is_left = if marked.is_empty() {
-        has_log
-    } else {
-        let names =
-            names_in(dir).map_err(|e| Error::io("list a directory", e).in_file(&dir.display().to_string()));
-        names?.contains(&log)
-    };
-    if !is_left {
-        return Ok(());
-    }
-    let why = format!(
-        "an attempt that was cut off has left {}: have the log in the same directory as it, or remove that first",
-        dir.join(log).display()
-    );
-    Err(Error::new(ErrorKind::Invalid, "restore_not_empty", why))
-}
-
-/// Before anything else is made.
-fn mark(root: &dyn Disk, place: &[u8]) -> std::io::Result<()> {
-    match root.open(MARK_NAME, OpenMode::CreateNew { direct: false }) {
-        Ok(file) => {
-            file.write_all_at(0, place)?;
-            file.sync()?;
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(e) => return Err(e),
-    }
-    root.sync_dir()
 }
 
 fn check_vacant(home: &dyn Home, place: &[u8]) -> Result<()> {
     let root = home.root();
     let entries = root.list().map_err(|e| Error::io("list a directory", e))?;
     let has = |name: &str| entries.iter().any(|entry| entry.name == name);
-    let marked = if has(ENGINE_MANIFEST_NAME) { None } else { marked_place(root.as_ref())? };
+    let marked = if has(ENGINE_MANIFEST_NAME) { None } else { Mark::read(root.as_ref())? };
     let is_marked = marked.is_some();
     let rooms = [Room::Log, Room::Snapshots].map(|room| room.name(NUMBER));
     let is_left = |name: &str| {
@@ -185,13 +123,17 @@ fn check_vacant(home: &dyn Home, place: &[u8]) -> Result<()> {
     let strange = entries.iter().any(|entry| !is_left(&entry.name));
     let generations = home.generations()?;
     let more = generations.iter().any(|number| !is_marked || *number != NUMBER);
-    let other = marked.filter(|marked| marked != place);
-    let log_is_others = other.is_some() && home.room_if_there(Room::Log, NUMBER)?.is_some();
+    let is_elsewhere = marked.as_ref().is_some_and(|mark| mark.place != place);
+    let log_is_others = is_elsewhere && home.room_if_there(Room::Log, NUMBER)?.is_some();
     if strange || more || log_is_others {
         let why = "the directory in which the engine is to be made is not empty".to_owned();
         return Err(Error::new(ErrorKind::Invalid, "restore_not_empty", why));
     }
-    other.map_or(Ok(()), |marked| check_left_log(&marked, has(&Room::Log.name(NUMBER))))
+    match marked {
+        Some(mark) if is_elsewhere => mark.check_left_log(NUMBER, has(&Room::Log.name(NUMBER))),
+        Some(mark) => mark.check_own_log(home, NUMBER),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -272,8 +214,23 @@ mod tests {
         left(&other, Path::new(""));
         std::fs::remove_dir(dir.path().join("log-1")).unwrap();
         Foundation::begin(dir.path(), &other).unwrap();
-        std::fs::write(dir.path().join(MARK_NAME), place_of(&other)).unwrap();
+        let id = DatabaseId::from_bytes([7; 16]);
+        let mark = Mark { database_id: Some(id), place: place_of(&other) };
+        std::fs::write(dir.path().join(MARK_NAME), mark.bytes()).unwrap();
         std::fs::create_dir(elsewhere.path().join("log-1")).unwrap();
+        Foundation::begin(dir.path(), &other).unwrap();
+        // Another engine has its log there by now.
+        let third = tempfile::tempdir().unwrap();
+        std::fs::remove_dir(elsewhere.path().join("log-1")).unwrap();
+        Foundation::begin(third.path(), &other).unwrap().finish(DataTree::new(), Epoch::ZERO).unwrap();
+        left(&other, elsewhere.path());
+        // The attempt's own is no other engine's, whoever begins it anew.
+        std::fs::remove_dir_all(elsewhere.path().join("log-1")).unwrap();
+        let own = other.clone().log(LogOptions::new().expected_database_id(id));
+        Foundation::begin(tempfile::tempdir().unwrap().path(), &own)
+            .unwrap()
+            .finish(DataTree::new(), Epoch::ZERO)
+            .unwrap();
         Foundation::begin(dir.path(), &other).unwrap();
         left(&options, elsewhere.path());
         let error = options.open(dir.path()).unwrap_err();

@@ -1,3 +1,7 @@
+/// How long after a txn was logged writers are taken to be busy. A snapshot at full speed delays the very txns that would
+/// show that there are writers, and writes much between two of them.
+const BUSY_NS: u64 = 100_000_000;
+
 /// How long a snapshot's writer waits after each block, so that the disk is there for the log.
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -7,17 +11,22 @@ pub(super) struct Pace {
     beside_writers: Option<u64>,
     /// When the last wait was to end.
     ended_ns: u64,
+    /// Until when writers are busy.
+    busy_until_ns: u64,
 }
 
 impl Pace {
     pub(super) fn new(bound: Option<u64>, beside_writers: Option<u64>, now_ns: u64) -> Pace {
-        Pace { bound, beside_writers, ended_ns: now_ns }
+        Pace { bound, beside_writers, ended_ns: now_ns, busy_until_ns: 0 }
     }
 
     /// How long to wait after so many bytes were written. The time that they took counts; what was slower than it had
-    /// to be is not made up for by a burst.
-    pub(super) fn wait_ns(&mut self, bytes: u64, now_ns: u64, are_writers_busy: bool) -> u64 {
-        let beside_writers = self.beside_writers.filter(|_| are_writers_busy);
+    /// to be is not made up for by a burst. `has_logged`: whether a txn was logged since the last call.
+    pub(super) fn wait_ns(&mut self, bytes: u64, now_ns: u64, has_logged: bool) -> u64 {
+        if has_logged {
+            self.busy_until_ns = now_ns + BUSY_NS;
+        }
+        let beside_writers = self.beside_writers.filter(|_| now_ns < self.busy_until_ns);
         let rate = [self.bound, beside_writers].into_iter().flatten().min();
         let takes_ns = rate.map_or(0, |rate| bytes.saturating_mul(1_000_000_000) / rate.max(1));
         let end_ns = now_ns.max(self.ended_ns.saturating_add(takes_ns));
@@ -41,6 +50,15 @@ mod tests {
         assert_eq!(pace.wait_ns(100, 1_200_000_005, true), 0);
         assert_eq!(pace.wait_ns(100, 1_200_000_005, true), 100_000_000);
         assert_eq!(pace.wait_ns(u64::MAX, 1_300_000_005, false), 0);
+    }
+
+    #[test]
+    fn a_writer_that_rests_for_a_moment_is_one_still() {
+        let mut pace = Pace::new(None, Some(1000), 0);
+        assert_eq!(pace.wait_ns(1, 0, true), 1_000_000);
+        assert_eq!(pace.wait_ns(1, 50_000_000, false), 0, "it took longer by itself");
+        assert_eq!(pace.wait_ns(1, 50_000_000, false), 1_000_000);
+        assert_eq!(pace.wait_ns(1, BUSY_NS, false), 0, "nobody writes");
     }
 
     #[test]

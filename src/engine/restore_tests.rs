@@ -197,3 +197,31 @@ fn a_restore_in_place_is_one_state_or_the_other_whenever_the_power_is_cut() {
     }
     assert!(points > 20, "{points}");
 }
+
+#[test]
+fn a_restore_makes_nothing_inside_what_it_reads() {
+    let (dir, logs, trial) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    options().log_dir(logs.path()).open(dir.path()).unwrap().0.close().unwrap();
+    let what = RestoreOptions::new().source_log_dir(logs.path());
+    let new = |at: &Path| at.join("new");
+    let (beside, inside_log) = (new(trial.path()), new(&logs.path().join("log-1")));
+    std::fs::create_dir(&inside_log).unwrap();
+    for (dest, log_dir) in [
+        (new(dir.path()), None),
+        (new(logs.path()), None),
+        (inside_log.clone(), None),
+        (beside.clone(), Some(dir.path().join("snapshots-1"))),
+        (beside.clone(), Some(inside_log)),
+    ] {
+        let options = log_dir.iter().fold(options(), EngineOptions::log_dir);
+        let error = restore(dir.path(), &dest, &options, &what).unwrap_err();
+        assert!(
+            error.kind() == ErrorKind::Invalid && error.message().contains("lies inside"),
+            "{dest:?}: {error}"
+        );
+    }
+    assert!(!beside.exists() && !new(dir.path()).exists());
+    std::fs::create_dir(&beside).unwrap();
+    restore(dir.path(), &beside, &options(), &what).unwrap();
+}

@@ -30,6 +30,7 @@ mod watermark;
 mod loom_tests;
 
 pub use damaged_bytes::DamagedBytes;
+pub(crate) use directory::read_manifest;
 pub use handle::Log;
 pub use options::{Gather, GroupPolicy, LogOptions};
 // Two types tell of damage: this one names records to ask a peer for, the other one bytes of a file.

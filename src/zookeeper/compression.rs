@@ -25,6 +25,8 @@ impl Compression {
     }
 }
 
+/// Bytes of the file that are read at once.
+const BUFFER_BYTES: usize = 64 * 1024;
 /// What begins a snappy file: a word, then two numbers.
 pub(super) const SNAPPY_HEADER: &[u8; 16] = b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
 /// The bytes of a block before compression.
@@ -35,7 +37,7 @@ const SNAPPY_BLOCK_BYTES_MAX: usize = 16 << 20;
 /// The bytes of a file before compression.
 pub(super) enum Plain<R: Read> {
     None(R),
-    Gz(Box<Members<BufReader<R>>>),
+    Gz(Box<Members<R>>),
     Snappy(Box<Blocks<BufReader<R>>>),
 }
 
@@ -47,10 +49,10 @@ impl<R: Read> std::fmt::Debug for Plain<R> {
 
 impl<R: Read> Plain<R> {
     pub(super) fn new(inner: R, compression: Compression) -> Plain<R> {
-        let buffered = |inner| BufReader::with_capacity(64 * 1024, inner);
+        let buffered = |inner| BufReader::with_capacity(BUFFER_BYTES, inner);
         match compression {
             Compression::None => Plain::None(inner),
-            Compression::Gz => Plain::Gz(Box::new(Members(Some(GzDecoder::new(buffered(inner)))))),
+            Compression::Gz => Plain::Gz(Box::new(Members(Some(GzDecoder::new(Window::new(inner)))))),
             Compression::Snappy => Plain::Snappy(Box::new(Blocks::new(buffered(inner)))),
         }
     }
@@ -59,7 +61,7 @@ impl<R: Read> Plain<R> {
     pub(super) fn inner(&self) -> &R {
         match self {
             Plain::None(inner) => inner,
-            Plain::Gz(inner) => inner.decoder().get_ref().get_ref(),
+            Plain::Gz(inner) => &inner.decoder().get_ref().inner,
             Plain::Snappy(inner) => inner.inner.get_ref(),
         }
     }
@@ -76,27 +78,78 @@ impl<R: Read> Read for Plain<R> {
 }
 
 /// Members of gzip, one behind the other. What stands behind them and begins like none is not read, as no server reads it.
-pub(super) struct Members<R>(Option<GzDecoder<R>>);
+pub(super) struct Members<R>(Option<GzDecoder<Window<R>>>);
 
 /// What a member begins with.
 const GZ_MAGIC: &[u8] = b"\x1f\x8b";
 
-impl<R: BufRead> Members<R> {
-    fn decoder(&self) -> &GzDecoder<R> {
+impl<R: Read> Members<R> {
+    fn decoder(&self) -> &GzDecoder<Window<R>> {
         self.0.as_ref().expect("it is taken away for the next one alone")
     }
 }
 
-impl<R: BufRead> Read for Members<R> {
+impl<R: Read> Read for Members<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         while let Some(decoder) = &mut self.0 {
             let read = decoder.read(buf)?;
-            if read > 0 || buf.is_empty() || !decoder.get_mut().fill_buf()?.starts_with(GZ_MAGIC) {
+            if read > 0 || buf.is_empty() || !decoder.get_mut().goes_on_with(GZ_MAGIC)? {
                 return Ok(read);
             }
             self.0 = self.0.take().map(|ended| GzDecoder::new(ended.into_inner()));
         }
         Ok(0)
+    }
+}
+
+/// A buffered reader that looks ahead of what was read.
+pub(super) struct Window<R> {
+    inner: R,
+    bytes: Vec<u8>,
+    /// What of them was not read yet.
+    unread: std::ops::Range<usize>,
+}
+
+impl<R: Read> Window<R> {
+    fn new(inner: R) -> Window<R> {
+        Window { inner, bytes: vec![0; BUFFER_BYTES], unread: 0..0 }
+    }
+
+    /// Whether these few bytes come next.
+    fn goes_on_with(&mut self, expected: &[u8]) -> io::Result<bool> {
+        while self.unread.len() < expected.len() {
+            self.bytes.copy_within(self.unread.clone(), 0);
+            self.unread = 0..self.unread.len();
+            match self.inner.read(&mut self.bytes[self.unread.end..]) {
+                Ok(0) => return Ok(false),
+                Ok(read) => self.unread.end += read,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(self.bytes[self.unread.clone()].starts_with(expected))
+    }
+}
+
+impl<R: Read> Read for Window<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(buf)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl<R: Read> BufRead for Window<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.unread.is_empty() {
+            self.unread = 0..0;
+            self.unread.end = self.inner.read(&mut self.bytes)?;
+        }
+        Ok(&self.bytes[self.unread.clone()])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.unread.start += count;
     }
 }
 
@@ -167,4 +220,41 @@ impl<R: BufRead> Read for Blocks<R> {
 
 fn invalid(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression as Level;
+    use flate2::GzBuilder;
+
+    use super::*;
+
+    /// A member of exactly so many bytes.
+    fn member(bytes: usize, content: &[u8]) -> Vec<u8> {
+        let of_name = |len: usize| {
+            let mut encoder = GzBuilder::new().filename(vec![b'a'; len]).write(Vec::new(), Level::fast());
+            encoder.write_all(content).unwrap();
+            encoder.finish().unwrap()
+        };
+        of_name(bytes - of_name(0).len())
+    }
+
+    /// Wherever the buffer ends between two members, and however few bytes a read gives.
+    #[test]
+    fn members_are_read_to_the_last_one() {
+        for bytes in BUFFER_BYTES - 3..BUFFER_BYTES + 3 {
+            let mut packed = member(bytes, b"first ");
+            assert_eq!(packed.len(), bytes);
+            packed.extend(member(100, b"second "));
+            packed.extend(member(101, b"third"));
+            for tail in [&b""[..], b"\x1f", b"\x1f\0", b"no member"] {
+                let all: Vec<u8> = [&packed[..], tail].concat();
+                let mut plain = String::new();
+                Plain::new(&all[..], Compression::Gz).read_to_string(&mut plain).unwrap();
+                assert_eq!(plain, "first second third", "{bytes} {tail:?}");
+            }
+        }
+    }
 }

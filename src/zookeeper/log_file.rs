@@ -189,14 +189,9 @@ impl<B: Bytes> LogFile<B> {
 
     /// No whole entry stands at the offset: the log ends here, unless one follows. An empty `why` is padding.
     fn bad(&mut self, why: &'static str) -> Result<()> {
-        let inside = self.data_of_torn()?;
-        let mut found = find_entry(&mut self.window, self.offset + 1, self.last, self.limit)?;
-        for range in inside {
-            // What a client has stored proves nothing.
-            if found.is_some_and(|(at, _)| range.contains(&at)) {
-                found = find_entry(&mut self.window, range.end, self.last, self.limit)?;
-            }
-        }
+        // What a client has stored proves nothing.
+        let stored = self.data_of_torn()?;
+        let found = find_entry(&mut self.window, self.offset + 1, &stored, self.last, self.limit)?;
         match found {
             None => {
                 self.end = Some(if why.is_empty() { LogEnd::Padding } else { LogEnd::Torn(why) });

@@ -1,5 +1,7 @@
 //! Whether a whole entry follows behind bytes that are none.
 
+use std::ops::Range;
+
 use super::bytes::{Bytes, Window};
 use super::log_file::{ENTRY_END, ENTRY_HEAD_BYTES, TXN_HEADER_BYTES, split_head};
 use crate::base::{Error, Result, Zxid};
@@ -11,16 +13,18 @@ const SPARE_BYTES: u64 = 64 << 20;
 
 /// The first whole entry at `from` or behind it, with its zxid, which is above `last`.
 ///
-/// Half of an old entry cannot be taken for one: ZooKeeper never writes twice into a file.
+/// Half of an old entry cannot be taken for one: ZooKeeper never writes twice into a file. What begins in one of the ranges
+/// `passed`, which are in order, is none.
 pub(super) fn find_entry<B: Bytes>(
     window: &mut Window<B>,
     from: u64,
+    passed: &[Range<u64>],
     last: Option<Zxid>,
     limit: u32,
 ) -> Result<Option<(u64, Zxid)>> {
     let mut budget = window.file_len().saturating_add(SPARE_BYTES);
     let head_bytes = usize::try_from(ENTRY_HEAD_BYTES).unwrap_or(12);
-    let mut at = from;
+    let (mut at, mut passed) = (from, passed.iter().peekable());
     while at < window.file_len() {
         let piece = window.get(at, STEP_BYTES)?;
         let step = piece.len().saturating_sub(head_bytes - 1).max(1);
@@ -34,6 +38,10 @@ pub(super) fn find_entry<B: Bytes>(
         };
         for place in candidates {
             let offset = at + place as u64;
+            while passed.next_if(|range| range.end <= offset).is_some() {}
+            if passed.peek().is_some_and(|range| range.contains(&offset)) {
+                continue;
+            }
             if let Some(zxid) = whole_entry(window, offset, &mut budget)?.filter(|z| Some(*z) > last) {
                 return Ok(Some((offset, zxid)));
             }
@@ -108,8 +116,8 @@ mod tests {
         let entry_at = (4 << 30) + 77;
         let mut window = Window::new(Virtual { len: 5 << 30, entry_at, entry }).unwrap();
         let from = (4 << 30) - 1_000_000;
-        let found = find_entry(&mut window, from, Some(Zxid::new(8)), 1 << 20).unwrap();
+        let found = find_entry(&mut window, from, &[], Some(Zxid::new(8)), 1 << 20).unwrap();
         assert_eq!(found, Some((entry_at, Zxid::new(9))));
-        assert_eq!(find_entry(&mut window, (5 << 30) - 100_000, None, 1 << 20).unwrap(), None);
+        assert_eq!(find_entry(&mut window, (5 << 30) - 100_000, &[], None, 1 << 20).unwrap(), None);
     }
 }

@@ -55,6 +55,11 @@ impl TargetDir {
             return Err(not_empty(dest));
         }
         let partial = dest.join(PARTIAL_DIR);
+        if let Err(refused) = check_left(dest) {
+            // It was not there, and nothing else was made. One that stays is in nobody's way.
+            let _ = parent.remove(LOCK_NAME);
+            return Err(refused);
+        }
         remove_dir(&partial, &is_ours).map_err(wrap("remove what an export has left"))?;
         // What no export left, or a link: it would get the good name.
         if list()?.iter().any(|entry| entry.name == PARTIAL_DIR) {
@@ -72,7 +77,7 @@ impl TargetDir {
         if names.iter().any(|name| name != PARTIAL_DIR && name != LOCK_NAME) {
             Err(not_empty(dest))
         } else {
-            Ok(())
+            check_left(dest)
         }
     }
 
@@ -112,6 +117,14 @@ fn not_empty(dest: &Path) -> Error {
     Error::new(ErrorKind::Invalid, "restore_not_empty", why)
 }
 
+/// Refuses to remove what no export has left.
+fn check_left(dest: &Path) -> Result<()> {
+    let partial = dest.join(PARTIAL_DIR);
+    let names = names_in(&partial)
+        .map_err(|e| Error::io("list a directory", e).in_file(&partial.display().to_string()))?;
+    if names.iter().all(|name| is_ours(name)) { Ok(()) } else { Err(not_empty(dest)) }
+}
+
 fn is_ours(name: &str) -> bool {
     log_zxid(name).is_some()
         || snapshot_zxid(name).is_some()
@@ -135,5 +148,31 @@ impl Write for FileWriter {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_removed_that_no_export_has_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let partial = dir.path().join(PARTIAL_DIR);
+        fs::create_dir(&partial).unwrap();
+        fs::write(partial.join("snapshot.5"), b"half").unwrap();
+        fs::write(partial.join("precious"), b"mine").unwrap();
+        for _ in 0..2 {
+            let refused = TargetDir::begin(dir.path()).unwrap_err();
+            assert_eq!(TargetDir::check(dir.path()).unwrap_err().code(), refused.code());
+            assert_eq!(names_in(&partial).unwrap(), ["precious", "snapshot.5"]);
+            assert_eq!(names_in(dir.path()).unwrap(), [PARTIAL_DIR]);
+        }
+        fs::remove_file(partial.join("precious")).unwrap();
+        TargetDir::check(dir.path()).unwrap();
+        TargetDir::begin(dir.path()).unwrap();
+        assert!(names_in(dir.path()).unwrap().is_empty(), "given up, it leaves nothing");
     }
 }

@@ -3,6 +3,9 @@ use crate::base::ErrorKind;
 use crate::format::snapshot::{NodeEncoder, NodeRow, encode_session, encode_txn};
 use crate::format::{AclList, TxnBody};
 
+/// A block's kind, what it says to have, and what it has.
+type Entries = (SnapshotBlockKind, u32, Vec<u8>);
+
 /// A block of that kind, which says that it has so many entries.
 fn block(kind: SnapshotBlockKind, count: u32, body: &[u8]) -> SnapshotBlock {
     let body_bytes = u32::try_from(body.len()).expect("small");
@@ -43,7 +46,7 @@ fn txns(zxids: &[u64]) -> Vec<u8> {
 }
 
 /// What becomes of these blocks, one after the other, in a snapshot whose walk began at 5.
-fn read_blocks(blocks: &[(SnapshotBlockKind, u32, Vec<u8>)]) -> Result<Reading> {
+fn read_blocks(blocks: &[Entries]) -> Result<Reading> {
     let mut reading = Reading::new(Zxid::new(5));
     for (kind, count, body) in blocks {
         reading.block(&block(*kind, *count, body), body, &mut Checking)?;
@@ -72,7 +75,7 @@ fn blocks_have_what_they_say_and_come_in_order() {
         );
     }
     assert!(read_blocks(&[]).expect("nothing").finish(&info(0, 0, 0, 5)).is_ok());
-    let refused: [(&str, Vec<(SnapshotBlockKind, u32, Vec<u8>)>); 13] = [
+    let refused: [(&str, Vec<Entries>); 13] = [
         ("snapshot_entry", vec![(Nodes, 1, nodes(2))]),
         ("snapshot_entry", vec![(Nodes, 3, nodes(2))]),
         ("snapshot_entry", vec![(Sessions, 1, sessions(2))]),

@@ -103,7 +103,8 @@ fn an_import_that_was_cut_off_is_told_for_what_it_is() {
         fs::create_dir(dir).unwrap();
     }
     fs::create_dir(log_dir.join("log-1")).unwrap();
-    fs::write(dest.join("founding.partial"), log_dir.to_str().unwrap()).unwrap();
+    let mark = format!("{}{}\n", "07".repeat(16), log_dir.display());
+    fs::write(dest.join("founding.partial"), mark).unwrap();
     let object = arborlog("verify --json DIR", &dest).exits(1).json().remove(0);
     let damages = object["damages"].as_array().unwrap();
     assert_eq!((damages.len(), &damages[0]["code"]), (1, &"founding_unfinished".into()), "{object}");
