@@ -8,7 +8,7 @@ use crate::io::resolved;
 ///
 /// # Errors
 /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid); [`ErrorKind::Io`](crate::ErrorKind::Io) if a path cannot be followed.
-pub(crate) fn check_not_inside(made: &Path, read: &Path) -> Result<()> {
+fn check_not_inside(made: &Path, read: &Path) -> Result<()> {
     let (whole, of) = (place(made)?, place(read)?);
     if !whole.starts_with(&of) {
         return Ok(());
@@ -17,12 +17,20 @@ pub(crate) fn check_not_inside(made: &Path, read: &Path) -> Result<()> {
     Err(Error::invalid(format!("{made} lies inside {read}, which is only to be read")))
 }
 
-/// The same, and that what is read does not lie in what is made.
+/// A directory, and the other one that has its log, if that stands apart.
+pub(crate) type WithLog<'a> = (&'a Path, Option<&'a Path>);
+
+/// The same of each that is made and each that is read, and that what is read does not lie in what is made.
 ///
 /// # Errors
 /// As [`check_not_inside`].
-pub(crate) fn check_apart(made: &Path, read: &Path) -> Result<()> {
-    check_not_inside(made, read)?;
+pub(crate) fn check_apart(made: WithLog<'_>, read: WithLog<'_>) -> Result<()> {
+    for read in [read.0].into_iter().chain(read.1) {
+        for made in [made.0].into_iter().chain(made.1) {
+            check_not_inside(made, read)?;
+        }
+    }
+    let (made, read) = (made.0, read.0);
     if !place(read)?.starts_with(place(made)?) {
         return Ok(());
     }
@@ -50,13 +58,13 @@ mod tests {
         for inside in
             ["data", "data/new", "data/version-2", "link/new", "link/version-2/new", "database/../data/new"]
         {
-            assert!(check_apart(&at(inside), &at("data")).is_err(), "{inside}");
+            assert!(check_apart((&at(inside), None), (&at("data"), None)).is_err(), "{inside}");
             assert!(check_not_inside(&at(inside), &at("link")).is_err(), "{inside}");
         }
         for apart in ["database", "new", "link2"] {
-            check_apart(&at(apart), &at("data")).unwrap();
+            check_apart((&at(apart), None), (&at("data"), None)).unwrap();
         }
-        assert!(check_apart(&at("data"), &at("link/version-2")).is_err());
+        assert!(check_apart((&at("data"), None), (&at("link/version-2"), None)).is_err());
         check_not_inside(&at("data"), &at("link/version-2")).unwrap();
     }
 }

@@ -63,7 +63,7 @@ mod standby_tests;
 mod tests;
 
 pub use answer::Answer;
-pub(crate) use apart::{check_apart, check_not_inside};
+pub(crate) use apart::check_apart;
 pub use checkpoint::CheckpointReport;
 pub use feed::ChangeFeed;
 pub(crate) use foundation::{Foundation, unfinished};

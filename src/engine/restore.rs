@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::apart::{check_apart, check_not_inside};
+use super::apart::check_apart;
 use super::foundation::Foundation;
 use super::generation::Generation;
 use super::home::{Directories, Home, Room};
@@ -149,12 +149,7 @@ pub fn restore(
     what: &RestoreOptions,
 ) -> Result<RestoreReport> {
     let (source, dest) = (source.as_ref(), dest.as_ref());
-    check_apart(dest, source)?;
-    for read in [source].into_iter().chain(what.source_log_dir.as_deref()) {
-        for made in [dest].into_iter().chain(options.log_dir.as_deref()) {
-            check_not_inside(made, read)?;
-        }
-    }
+    check_apart((dest, options.log_dir.as_deref()), (source, what.source_log_dir.as_deref()))?;
     let read = || {
         let reading = Directories::open_to_read(source, what.source_log_dir.as_deref())?;
         let source = Source::open(&reading, &options.log)?;

@@ -9,8 +9,7 @@ use super::write_snapshot::{leaves_out_config, raw, write_snapshot};
 use super::write_txn::put_txn;
 use crate::base::{Clock, Error, ErrorKind, Result, Zxid};
 use crate::engine::{
-    Activity, Progress, RestoreTarget, Source, Told, check_apart, check_not_inside, close_sessions,
-    replay_telling,
+    Activity, Progress, RestoreTarget, Source, Told, check_apart, close_sessions, replay_telling,
 };
 use crate::format::Txn;
 use crate::log::Execution;
@@ -154,10 +153,7 @@ pub fn export(
     if what.compression != Compression::None && !what.format.has_digests() {
         return Err(Error::invalid(format!("ZooKeeper {} reads no compressed snapshots", what.format)));
     }
-    check_apart(dest.as_ref(), source.as_ref())?;
-    if let Some(log_dir) = &what.source_log_dir {
-        check_not_inside(dest.as_ref(), log_dir)?;
-    }
+    check_apart((dest.as_ref(), None), (source.as_ref(), what.source_log_dir.as_deref()))?;
     if what.log_tail && !what.sessions {
         return Err(Error::invalid(
             "a log's tail ends with the engine's last txn: sessions are not closed behind it",

@@ -4,9 +4,7 @@ use super::directory::ZkDirectory;
 use super::recover::Recovery;
 use super::report::ImportReport;
 use crate::base::{Clock, Result};
-use crate::engine::{
-    EngineOptions, Foundation, Progress, RestoreTarget, Told, check_apart, check_not_inside, close_sessions,
-};
+use crate::engine::{EngineOptions, Foundation, Progress, RestoreTarget, Told, check_apart, close_sessions};
 use crate::log::Execution;
 use crate::tree::DataTree;
 
@@ -165,12 +163,7 @@ pub fn import(
 ) -> Result<ImportReport> {
     let options = &options.clone().telling_too(&what.progress);
     let (source, dest) = (source.as_ref(), dest.as_ref());
-    check_apart(dest, source)?;
-    for read in [source].into_iter().chain(what.data_log_dir.as_deref()) {
-        for made in [dest].into_iter().chain(options.log_dir.as_deref()) {
-            check_not_inside(made, read)?;
-        }
-    }
+    check_apart((dest, options.log_dir.as_deref()), (source, what.data_log_dir.as_deref()))?;
     // Before the long part.
     let foundation = match what.execution {
         Execution::Real => Some(Foundation::begin(dest, options)?),
