@@ -12,6 +12,8 @@ use crate::format::AclList;
 pub(crate) struct AclTable {
     lists: Vec<Interned>,
     free: Vec<u32>,
+    /// Where the one stands that was asked for last.
+    last: usize,
     by_bytes: HashTable<u32>,
     hashing: DefaultHashBuilder,
 }
@@ -29,10 +31,18 @@ impl AclTable {
             return 0;
         }
         let bytes = list.as_bytes();
+        // Mostly it is the same as before.
+        if let Some(last) = self.lists.get_mut(self.last)
+            && *last.bytes == *bytes
+        {
+            last.uses += 1;
+            return number_of(self.last);
+        }
         let hash = self.hashing.hash_one(bytes);
         let lists = &mut self.lists;
         if let Some(&number) = self.by_bytes.find(hash, |n| *lists[*n as usize - 1].bytes == *bytes) {
-            lists[number as usize - 1].uses += 1;
+            self.last = number as usize - 1;
+            lists[self.last].uses += 1;
             return number;
         }
         let interned = Interned { bytes: bytes.into(), uses: 1 };
@@ -41,7 +51,7 @@ impl AclTable {
             number
         } else {
             lists.push(interned);
-            u32::try_from(lists.len()).expect("fewer lists than nodes")
+            number_of(lists.len() - 1)
         };
         let (hashing, lists) = (&self.hashing, &self.lists);
         self.by_bytes.insert_unique(hash, number, |n| hashing.hash_one(&*lists[*n as usize - 1].bytes));
@@ -75,6 +85,11 @@ impl AclTable {
     pub(crate) fn counts(&self) -> (usize, u64) {
         (self.by_bytes.len(), self.lists.iter().map(|l| u64::from(l.uses)).sum())
     }
+}
+
+/// The number of the list that stands there.
+fn number_of(at: usize) -> u32 {
+    u32::try_from(at + 1).expect("fewer lists than nodes")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use super::change::{Change, Observer};
-use super::data_tree::DataTree;
-use super::digest::Content;
-use super::family::Family;
+use super::data_tree::{DataTree, NewNode};
+use super::digest::{Content, node_digest};
+use super::family::Raise;
 use super::lookup::Spot;
 use super::owner::Owner;
 use super::path;
@@ -174,15 +174,13 @@ impl DataTree {
             None => self.warmed_spot(parent_path, name, Use::Add)?,
         };
         let new = Content::of(create.path, create.data);
-        let (zxid, counts) = (context.zxid, path::is_in_digest(parent_path));
-        let raise = |family: &mut Family| match create.parent_cversion {
-            Some(cversion) => family.raise(cversion, zxid),
-            None => family.raise_untold(zxid),
-        };
+        let zxid = context.zxid;
+        let raise =
+            Raise { cversion: create.parent_cversion, zxid, in_digest: path::is_in_digest(parent_path) };
         if let Some(id) = self.at_spot(&spot) {
             // In a replay: this creation, or a later one. What it has done to the parent may be missing still.
             self.set_acl(id, create.acl);
-            self.change_family(spot.parent, counts, raise);
+            self.change_family(spot.parent, raise.in_digest, |family| raise.raise(family));
             return Err(Code::NODE_EXISTS);
         }
         let owner = match create.kind {
@@ -196,15 +194,16 @@ impl DataTree {
             CreateKind::Ttl { ttl_ms } => Owner::Ttl { ttl_ms },
         };
         let stat = StoredStat::created(zxid, context.time_ms, owner);
-        let id = self.plant_at(&spot, create.path, new, create.acl, &stat).ok_or(Code::QUOTA_EXCEEDED)?;
-        self.change_family(spot.parent, counts, raise);
+        let digest = node_digest(new.crc, &stat);
+        let node = NewNode { path: create.path, content: new, acl: create.acl, stat: &stat, digest };
+        let id = self.plant_at(&spot, &node, Some(&raise)).ok_or(Code::QUOTA_EXCEEDED)?;
         observer.changed(Change::Created { path: create.path });
-        Ok(Outcome::Stat(stat.shown(0, len_of(self.data(id)))))
+        Ok(Outcome::Stat(stat.shown(0, self.data_bytes(id))))
     }
 
     /// Where a node is under the parent at a path, with the memory on its way.
     fn warmed_spot<'p>(&self, parent: &str, name: &'p str, to: Use) -> Result<Spot<'p>, Code> {
-        let parent = self.find(parent).ok_or(Code::NO_NODE)?;
+        let parent = self.find_parent(parent).ok_or(Code::NO_NODE)?;
         let spot = self.spot(parent, name.as_bytes());
         self.warm_spot(&spot, to);
         Ok(spot)
@@ -265,15 +264,20 @@ impl DataTree {
         let new = Content::of(path, data);
         let id = spot.map_or_else(|| self.find(path), |spot| self.at_spot(&spot));
         let id = id.ok_or(Code::NO_NODE)?;
-        self.change(id, path, |tree, id| {
-            tree.set_content(id, path, new);
-            let node = tree.nodes.at_mut(id);
-            node.version = version;
-            node.set_mzxid(context.zxid);
-            tree.set_mtime(id, context.time_ms);
-        });
+        let mut stat = self.stored(id);
+        let counts = path::is_in_digest(path);
+        let before = if counts { node_digest(self.nodes.at(id).content_crc, &stat) } else { 0 };
+        self.set_content(id, path, new);
+        (stat.version, stat.mzxid, stat.mtime_ms) = (version, context.zxid, context.time_ms);
+        let node = self.nodes.at_mut(id);
+        node.version = version;
+        node.set_mzxid(context.zxid);
+        self.set_times(id, stat.ctime_ms, stat.mtime_ms);
+        if counts {
+            self.digest_changed(id, before, node_digest(new.crc, &stat));
+        }
         observer.changed(Change::DataSet { path });
-        Ok(Outcome::Stat(self.stat(id)))
+        Ok(Outcome::Stat(stat.shown(self.child_count(id), self.data_bytes(id))))
     }
 
     /// Puts other data into a node.
@@ -284,11 +288,6 @@ impl DataTree {
         self.quota_data_set(path, data, old_bytes);
         self.nodes.set_data(id, data);
         self.nodes.at_mut(id).content_crc = crc;
-    }
-
-    fn set_mtime(&mut self, id: NodeId, time_ms: i64) {
-        let ctime_ms = self.rare(id).times_ms.map_or(self.nodes.at(id).ctime.get(), |(ctime_ms, _)| ctime_ms);
-        self.set_times(id, ctime_ms, time_ms);
     }
 
     /// Sets both times, in the record if they fit.

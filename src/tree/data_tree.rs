@@ -3,7 +3,8 @@ use hashbrown::{HashMap, HashSet};
 
 use super::acl_table::AclTable;
 use super::digest::{Content, node_digest};
-use super::family::Family;
+use super::directory::{Directory, LISTED_FROM};
+use super::family::{Family, Raise, family_of};
 use super::lookup::Spot;
 use super::owner::Owner;
 use super::path;
@@ -24,6 +25,8 @@ pub struct DataTree {
     pub(super) index: Index,
     /// What nodes have that have, or had, children.
     pub(super) families: HashMap<NodeId, Family>,
+    /// Where parents are found at once.
+    pub(super) directory: Directory,
     /// So many nodes were removed that had, or had had, children.
     pub(super) parents_gone: u64,
     /// What few nodes have.
@@ -48,6 +51,17 @@ pub(super) struct Rare {
     pub(super) acl: u32,
     /// ctime and mtime, if one of them is out of the record's range.
     pub(super) times_ms: Option<(i64, i64)>,
+}
+
+/// A node that is to be added.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewNode<'n> {
+    pub(super) path: &'n str,
+    pub(super) content: Content<'n>,
+    pub(super) acl: AclList<'n>,
+    pub(super) stat: &'n StoredStat,
+    /// Of all this.
+    pub(super) digest: u64,
 }
 
 /// A node that is to be removed.
@@ -82,6 +96,7 @@ impl DataTree {
             nodes: Nodes::default(),
             index: Index::new(),
             families: HashMap::new(),
+            directory: Directory::default(),
             parents_gone: 0,
             rare: HashMap::new(),
             acls: AclTable::default(),
@@ -103,33 +118,23 @@ impl DataTree {
         stat: &StoredStat,
     ) -> Option<NodeId> {
         let (parent, name) = match path::split(path) {
-            Some((parent, name)) => (self.find(parent)?, name),
+            Some((parent, name)) => (self.find_parent(parent)?, name),
             None => (ROOT, ""),
         };
-        self.plant_at(&self.spot(parent, name.as_bytes()), path, Content::of(path, data), acl, stat)
+        let content = Content::of(path, data);
+        let digest = node_digest(content.crc, stat);
+        let spot = self.spot(parent, name.as_bytes());
+        self.plant_at(&spot, &NewNode { path, content, acl, stat, digest }, None)
     }
 
+    /// The same where its place is known. `raise` is what its parent notices.
     pub(super) fn plant_at(
         &mut self,
         spot: &Spot<'_>,
-        path: &str,
-        content: Content<'_>,
-        acl: AclList<'_>,
-        stat: &StoredStat,
+        new: &NewNode<'_>,
+        raise: Option<&Raise>,
     ) -> Option<NodeId> {
-        self.plant_digested(spot, path, content, acl, stat, node_digest(content.crc, stat))
-    }
-
-    /// The same of a node whose digest is known.
-    pub(super) fn plant_digested(
-        &mut self,
-        spot: &Spot<'_>,
-        path: &str,
-        Content { data, crc }: Content<'_>,
-        acl: AclList<'_>,
-        stat: &StoredStat,
-        digest: u64,
-    ) -> Option<NodeId> {
+        let NewNode { path, content: Content { data, crc }, acl, stat, digest } = *new;
         let (ctime, mtime) = (Packed::of(stat.ctime_ms), Packed::of(stat.mtime_ms));
         let acl_number = self.acls.intern(acl);
         let acl = u16::try_from(acl_number).ok().filter(|number| *number != Node::ACL_APART);
@@ -161,7 +166,7 @@ impl DataTree {
         }
         self.enter_owner(id, stat.owner);
         if id != ROOT {
-            self.link(id, spot);
+            self.link(id, spot, path, raise);
         }
         self.approximate_bytes += path_units(path) + len_of(data) as u64;
         if path::is_in_digest(path) {
@@ -188,14 +193,20 @@ impl DataTree {
     }
 
     /// Makes a node its parent's child, and findable.
-    fn link(&mut self, id: NodeId, spot: &Spot<'_>) {
-        let node = self.nodes.at_mut(spot.parent);
-        node.set(Node::PARENT, true);
-        let pzxid = node.czxid();
-        let family = self.families.entry(spot.parent).or_insert_with(|| Family::new(pzxid));
-        let nodes = &self.nodes;
+    fn link(&mut self, id: NodeId, spot: &Spot<'_>, path: &str, raise: Option<&Raise>) {
+        let DataTree { nodes, families, directory, index, rare, digest, .. } = self;
+        index.insert(spot.hash, id);
+        let parent = spot.parent;
+        let family = family_of(parent, nodes, families);
         family.children.insert(id, spot.name, &|id| nodes.name(id));
-        self.index.insert(spot.hash, id);
+        if family.children.len() == LISTED_FROM && !family.is_listed {
+            family.is_listed = directory.enter(path::above(path), parent);
+        }
+        if let Some(raise) = raise {
+            let before = family.counts();
+            raise.raise(family);
+            family.settle(before, parent, (nodes, rare), raise.in_digest, digest);
+        }
     }
 
     /// Removes a node with everything below it, from everywhere.
@@ -256,7 +267,9 @@ impl DataTree {
             self.rare.remove(&id);
         }
         if node.is(Node::PARENT) {
-            self.families.remove(&id);
+            if self.families.remove(&id).is_some_and(|family| family.is_listed) {
+                self.directory.leave(&self.path_of(id));
+            }
             self.parents_gone += 1;
         }
         self.nodes.remove(id);
@@ -277,10 +290,7 @@ impl DataTree {
     }
 
     pub(super) fn rare(&self, id: NodeId) -> Rare {
-        if !self.nodes.at(id).is(Node::RARE) {
-            return Rare::default();
-        }
-        self.rare.get(&id).copied().unwrap_or(Rare::default())
+        rare_of(id, self.nodes.at(id), &self.rare)
     }
 
     pub(super) fn acl_number(&self, id: NodeId) -> u32 {
@@ -311,26 +321,8 @@ impl DataTree {
     }
 
     /// The same of a node whose cversion and pzxid are known.
-    pub(super) fn stored_beside(&self, id: NodeId, (cversion, pzxid): (i32, Zxid)) -> StoredStat {
-        let node = self.nodes.at(id);
-        let mut stat = StoredStat {
-            czxid: node.czxid(),
-            mzxid: node.mzxid(),
-            pzxid,
-            ctime_ms: node.ctime.get(),
-            mtime_ms: node.mtime.get(),
-            version: node.version,
-            cversion,
-            ..StoredStat::default()
-        };
-        if node.is(Node::RARE) {
-            let rare = self.rare(id);
-            (stat.owner, stat.aversion) = (rare.owner, rare.aversion);
-            if let Some(times_ms) = rare.times_ms {
-                (stat.ctime_ms, stat.mtime_ms) = times_ms;
-            }
-        }
-        stat
+    fn stored_beside(&self, id: NodeId, counts: (i32, Zxid)) -> StoredStat {
+        stored_in(id, counts, (&self.nodes, &self.rare))
     }
 
     /// The node's share of the tree's digest, whether it counts or not.
@@ -350,8 +342,18 @@ impl DataTree {
         }
         let before = self.digest_of(id);
         let done = change(self, id);
-        self.digest = self.digest.wrapping_sub(before).wrapping_add(self.digest_of(id));
+        self.digest_changed(id, before, self.digest_of(id));
         done
+    }
+
+    /// Takes another digest of a node's own fields over into the tree's.
+    pub(super) fn digest_changed(&mut self, id: NodeId, before: u64, after: u64) {
+        if self.nodes.at(id).is(Node::PARENT)
+            && let Some(family) = self.families.get_mut(&id)
+        {
+            family.digest_changed(after);
+        }
+        self.digest = self.digest.wrapping_sub(before).wrapping_add(after);
     }
 }
 
@@ -359,6 +361,41 @@ impl Default for DataTree {
     fn default() -> DataTree {
         DataTree::new()
     }
+}
+
+/// The state of a node whose cversion and pzxid are known.
+pub(super) fn stored_in(
+    id: NodeId,
+    (cversion, pzxid): (i32, Zxid),
+    (nodes, rare): (&Nodes, &HashMap<NodeId, Rare>),
+) -> StoredStat {
+    let node = nodes.at(id);
+    let mut stat = StoredStat {
+        czxid: node.czxid(),
+        mzxid: node.mzxid(),
+        pzxid,
+        ctime_ms: node.ctime.get(),
+        mtime_ms: node.mtime.get(),
+        version: node.version,
+        cversion,
+        ..StoredStat::default()
+    };
+    if node.is(Node::RARE) {
+        let rare = rare_of(id, node, rare);
+        (stat.owner, stat.aversion) = (rare.owner, rare.aversion);
+        if let Some(times_ms) = rare.times_ms {
+            (stat.ctime_ms, stat.mtime_ms) = times_ms;
+        }
+    }
+    stat
+}
+
+#[inline]
+fn rare_of(id: NodeId, node: &Node, rare: &HashMap<NodeId, Rare>) -> Rare {
+    if !node.is(Node::RARE) {
+        return Rare::default();
+    }
+    rare.get(&id).copied().unwrap_or(Rare::default())
 }
 
 /// The length of a path as ZooKeeper counts it.

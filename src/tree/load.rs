@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::data_tree::{DataTree, ROOT};
+use super::data_tree::{DataTree, NewNode, ROOT};
 use super::digest::{Content, node_digest};
 use super::lookup::Spot;
 use super::node_batch::{BatchNode, NodeBatch};
@@ -116,7 +116,8 @@ impl TreeLoader {
             tree.overwrite(id, node, content);
         } else {
             // Only of more nodes than there are numbers one finds no place; the digest tells.
-            let _placed = tree.plant_digested(spot, node.path, content, node.acl, &node.stat, digest);
+            let new = NewNode { path: node.path, content, acl: node.acl, stat: &node.stat, digest };
+            let _placed = tree.plant_at(spot, &new, None);
         }
     }
 
@@ -172,7 +173,7 @@ impl TreeLoader {
         match &mut self.parent {
             Some((last, id)) if last == path => Some(*id),
             last => {
-                let id = self.tree.find(path).filter(|_| self.tree.nodes.len() > 0)?;
+                let id = self.tree.find_parent(path).filter(|_| self.tree.nodes.len() > 0)?;
                 let (text, number) = last.get_or_insert_default();
                 path.clone_into(text);
                 *number = id;

@@ -26,6 +26,24 @@ impl DataTree {
 
     /// The node at a path.
     pub(super) fn find(&self, path: &str) -> Option<NodeId> {
+        let at = path::last_slash(path.as_bytes())?;
+        let (above, name) = (&path[..at], &path.as_bytes()[at + 1..]);
+        match above {
+            "" if name.is_empty() => Some(ROOT),
+            "" => self.find_child(ROOT, name),
+            // An empty name, and not the root.
+            _ if above.ends_with('/') => None,
+            _ => self.find_child(self.find_parent(above)?, name),
+        }
+    }
+
+    /// The same of a path that is most probably a parent's.
+    #[inline]
+    pub(super) fn find_parent(&self, path: &str) -> Option<NodeId> {
+        self.directory.find(path).or_else(|| self.find_by_names(path))
+    }
+
+    fn find_by_names(&self, path: &str) -> Option<NodeId> {
         let mut names = path.as_bytes().strip_prefix(b"/")?;
         if names.is_empty() {
             return Some(ROOT);

@@ -6,6 +6,7 @@ mod apply;
 mod change;
 mod data_tree;
 mod digest;
+mod directory;
 mod family;
 mod ip_range;
 mod load;

@@ -51,6 +51,11 @@ pub(crate) fn self_and_above(path: &str) -> impl Iterator<Item = &str> {
         .take_while(|path| path.len() > ROOT.len())
 }
 
+/// What stands before a path's last `/`: its parent's path, but empty for a child of the root.
+pub(crate) fn above(path: &str) -> &str {
+    &path[..last_slash(path.as_bytes()).unwrap_or(0)]
+}
+
 /// The parent's path and the name, of any path but the root's. `None` too for what can be no node's path: with an
 /// empty name at its end or before it.
 pub(crate) fn split(path: &str) -> Option<(&str, &str)> {
@@ -85,7 +90,7 @@ pub(crate) fn first_slash(text: &[u8]) -> Option<usize> {
 }
 
 /// The place of the last `/`.
-fn last_slash(text: &[u8]) -> Option<usize> {
+pub(crate) fn last_slash(text: &[u8]) -> Option<usize> {
     let (rest, words) = text.as_rchunks::<8>();
     for (at, word) in words.iter().enumerate().rev() {
         let found = slashes(*word);

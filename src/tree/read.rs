@@ -1,6 +1,6 @@
 use super::data_tree::DataTree;
 use super::owner::Owner;
-use super::store::{Data, NodeId, len_of};
+use super::store::{Data, NodeId};
 use super::stored_stat::StoredStat;
 use crate::base::Zxid;
 use crate::format::{AclList, Stat};
@@ -112,11 +112,16 @@ impl DataTree {
     }
 
     pub(super) fn stored_data_bytes(&self, id: NodeId) -> usize {
-        len_of(self.nodes.data(id))
+        self.nodes.data_bytes(id)
+    }
+
+    /// How many bytes are shown as a node's data.
+    pub(super) fn data_bytes(&self, id: NodeId) -> usize {
+        self.quotas.text(id).map_or_else(|| self.nodes.data_bytes(id), str::len)
     }
 
     pub(super) fn stat(&self, id: NodeId) -> Stat {
-        self.stored(id).shown(self.child_count(id), len_of(self.data(id)))
+        self.stored(id).shown(self.child_count(id), self.data_bytes(id))
     }
 
     /// The zxid of the last txn that was applied.

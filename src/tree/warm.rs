@@ -66,7 +66,7 @@ impl DataTree {
 
     fn warm_path<'p>(&self, path: &'p str, to: Use) -> Option<Hint<'p>> {
         let (parent, name) = path::split(path)?;
-        let parent = self.find(parent)?;
+        let parent = self.find_parent(parent)?;
         let spot = self.spot(parent, name.as_bytes());
         self.warm_spot(&spot, to);
         // One that is no parent yet may go without being counted.

@@ -51,6 +51,15 @@ pub(super) fn differences(tree: &DataTree, model: &Model) -> Vec<String> {
         let quota = tree.quotas.state(root).map(|q| (q.nodes, q.bytes));
         same("a quota's totals", &quota, &Some(totals(model, root)));
     }
+    for (path, id) in tree.directory.iter() {
+        same("a listed node's path", &tree.path_of(id), &path);
+    }
+    let listed = tree.families.values().filter(|family| family.is_listed).count();
+    same("listed nodes", &tree.directory.iter().count(), &listed);
+    for (id, family) in &tree.families {
+        let known = family.known_digest().unwrap_or_else(|| tree.digest_of(*id));
+        same("a parent's digest", &known, &tree.digest_of(*id));
+    }
     same("side tables", &(tree.rare.len(), tree.families.len()), &flagged(tree, model));
     found
 }

@@ -12,6 +12,7 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
+    #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.numbers[SLOTS - 1] != 0
     }
@@ -19,15 +20,16 @@ impl Bucket {
     /// The number with that hash for which `is` says yes, and where it stands.
     #[inline]
     pub(crate) fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<(usize, u32)> {
-        // A byte for each slot, one or zero: all are compared at once.
-        let mut hits = u64::from_le_bytes(self.hashes.map(|other| u8::from(other == hash)));
+        // A byte for each slot, all ones or zero: they are compared together.
+        let same = self.hashes.map(|other| if other == hash { u8::MAX } else { 0 });
+        let mut hits = u64::from_le_bytes(same);
         while hits != 0 {
             let slot = (hits.trailing_zeros() / u8::BITS) as usize;
             let number = self.numbers[slot].wrapping_sub(1);
             if number != u32::MAX && is(number) {
                 return Some((slot, number));
             }
-            hits &= hits - 1;
+            hits &= !(u64::from(u8::MAX) << (slot * 8));
         }
         None
     }

@@ -16,7 +16,7 @@ const FILLED: usize = SLOTS / 8 * 5;
 /// Finds nodes by their parent and name. It holds no keys: whoever asks compares with the node itself.
 ///
 /// A table of buckets of one cache line, in the order of their hashes: a full bucket's next ones stand in the one
-/// behind it. It grows by a quarter, a few buckets with every insert, from its beginning to its end; what is moved
+/// behind it. It grows by a half, a few buckets with every insert, from its beginning to its end; what is moved
 /// makes room for the rest. The hash is seeded anew in each process, against clients that choose their names for
 /// collisions; nothing that can be seen depends on it.
 #[derive(Debug, Default)]
@@ -44,6 +44,7 @@ struct Table {
 
 impl Table {
     /// Where a hash belongs. Never before that of a smaller one.
+    #[inline]
     fn home(&self, hash: u32) -> usize {
         usize::try_from((u64::from(hash) * self.buckets as u64) >> 32).expect("less than the buckets")
     }
@@ -55,6 +56,7 @@ impl Table {
         Some(bytemuck::from_bytes(&arena.at(from)[..size_of::<Bucket>()]))
     }
 
+    #[inline]
     fn bucket_mut<'a>(&self, arena: &'a mut Arena, at: usize) -> &'a mut Bucket {
         let piece = self.pieces[at / PIECE_BUCKETS] as usize;
         let from = piece * PIECE_BYTES + at % PIECE_BUCKETS * size_of::<Bucket>();
@@ -156,6 +158,7 @@ impl Index {
         self.arena.bytes()
     }
 
+    #[inline]
     fn is_moved(&self, hash: u32) -> bool {
         self.larger.buckets > 0 && self.table.home(hash) < self.moved
     }
@@ -215,7 +218,7 @@ impl Index {
                 return;
             }
             let buckets = self.table.buckets;
-            self.larger.buckets = (buckets / 4 * 5).max(buckets + PIECE_BUCKETS);
+            self.larger.buckets = (buckets / 2 * 3).max(buckets + PIECE_BUCKETS);
             self.moved = 0;
         }
         for step in 1.. {
@@ -243,6 +246,7 @@ impl Index {
 }
 
 /// What the table is ordered by.
+#[inline]
 fn upper(hash: u64) -> u32 {
     u32::try_from(hash >> 32).expect("half of it")
 }
@@ -306,8 +310,10 @@ mod tests {
             index.insert(index.hash(0, &id.to_le_bytes()), id);
             assert!(index.moved < moved + 100, "an insert waits for {} buckets", index.moved - moved);
             if id > 20_000 {
+                // Five entries in 64 bytes, a third less when it has just grown; a piece is much of a small table.
+                let most = if id > 100_000 { 20 } else { 21 };
                 let per_entry = index.bytes() / u64::from(id);
-                assert!(per_entry < 20, "{per_entry} bytes an entry at {id}");
+                assert!(per_entry < most, "{per_entry} bytes an entry at {id}");
             }
         }
     }

@@ -104,6 +104,7 @@ impl Nodes {
         header(self.records.bytes(id))
     }
 
+    #[inline]
     pub(crate) fn at_mut(&mut self, id: NodeId) -> &mut Node {
         bytemuck::from_bytes_mut(&mut self.records.bytes_mut(id)[..HEADER])
     }
@@ -134,6 +135,7 @@ impl Nodes {
     }
 
     /// The data.
+    #[inline]
     pub(crate) fn data(&self, id: NodeId) -> Option<&[u8]> {
         let record = self.records.bytes(id);
         let node = header(record);
@@ -148,6 +150,16 @@ impl Nodes {
         match node.data_len {
             Node::LARGE => Some(self.large.get(number)),
             len => Some(&self.apart.bytes(number)[..len.into()]),
+        }
+    }
+
+    /// How many bytes the data have; null has none.
+    #[inline]
+    pub(crate) fn data_bytes(&self, id: NodeId) -> usize {
+        match self.at(id).data_len {
+            Node::NULL => 0,
+            Node::LARGE => len_of(self.data(id)),
+            len => len.into(),
         }
     }
 
@@ -211,18 +223,22 @@ impl Nodes {
 }
 
 /// The length of data; null has none.
+#[inline]
 pub(crate) fn len_of(data: Option<&[u8]>) -> usize {
     data.map_or(0, <[u8]>::len)
 }
 
+#[inline]
 fn header(record: &[u8]) -> &Node {
     bytemuck::from_bytes(&record[..HEADER])
 }
 
+#[inline]
 fn data_start(node: &Node) -> usize {
     HEADER + if node.is(Node::NAME_APART) { HANDLE } else { usize::from(node.name_len) }
 }
 
+#[inline]
 fn handle(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(*bytes.first_chunk().expect("every record has room for it"))
 }
@@ -250,6 +266,7 @@ mod tests {
         for &(id, name, size) in &ids {
             let data = (size != usize::MAX).then(|| bytes(size));
             assert_eq!((nodes.name(id), nodes.data(id)), (&bytes(name)[..], data.as_deref()));
+            assert_eq!(nodes.data_bytes(id), len_of(data.as_deref()));
             assert_eq!(nodes.shared(id).as_deref(), data.as_deref());
         }
         for (&(id, name, _), size) in ids.iter().zip(sizes.iter().cycle().skip(5)) {
