@@ -164,19 +164,15 @@ impl DataTree {
         context: Context<'_>,
         observer: &mut impl Observer,
     ) -> Result<Outcome, Code> {
-        let (parent_path, name) = match path::split(create.path) {
-            Some(parts) => parts,
-            None if create.path == path::ROOT => return Err(Code::NODE_EXISTS),
-            None => return Err(Code::BAD_ARGUMENTS),
-        };
         let spot = match context.spot {
             Some(spot) => spot,
-            None => self.warmed_spot(parent_path, name, Use::Add)?,
+            None if create.path == path::ROOT => return Err(Code::NODE_EXISTS),
+            None => self.warmed_spot(create.path, Use::Add)?,
         };
         let new = Content::of(create.path, create.data);
         let zxid = context.zxid;
         let raise =
-            Raise { cversion: create.parent_cversion, zxid, in_digest: path::is_in_digest(parent_path) };
+            Raise { cversion: create.parent_cversion, zxid, in_digest: spot.parent_in_digest(create.path) };
         if let Some(id) = self.at_spot(&spot) {
             // In a replay: this creation, or a later one. What it has done to the parent may be missing still.
             self.set_acl(id, create.acl);
@@ -201,8 +197,9 @@ impl DataTree {
         Ok(Outcome::Stat(stat.shown(0, self.data_bytes(id))))
     }
 
-    /// Where a node is under the parent at a path, with the memory on its way.
-    fn warmed_spot<'p>(&self, parent: &str, name: &'p str, to: Use) -> Result<Spot<'p>, Code> {
+    /// Where a node is, with the memory on its way. Not the root.
+    fn warmed_spot<'p>(&self, path: &'p str, to: Use) -> Result<Spot<'p>, Code> {
+        let (parent, name) = path::split(path).ok_or(Code::BAD_ARGUMENTS)?;
         let parent = self.find_parent(parent).ok_or(Code::NO_NODE)?;
         let spot = self.spot(parent, name.as_bytes());
         self.warm_spot(&spot, to);
@@ -227,17 +224,16 @@ impl DataTree {
         context: Context<'_>,
         observer: &mut impl Observer,
     ) -> Result<(), Code> {
-        let (parent_path, name) = path::split(path).ok_or(Code::BAD_ARGUMENTS)?;
         let spot = if let Some(spot) = context.spot {
             spot
         } else {
-            let spot = self.warmed_spot(parent_path, name, Use::Remove)?;
+            let spot = self.warmed_spot(path, Use::Remove)?;
             // It comes while the parent is changed.
             self.warm_record(spot.hash);
             spot
         };
         // Even if the node is gone: a replay may meet a parent that has not seen it go.
-        self.change_family(spot.parent, path::is_in_digest(parent_path), |family| {
+        self.change_family(spot.parent, spot.parent_in_digest(path), |family| {
             family.pzxid = family.pzxid.max(context.zxid);
         });
         let id = self.at_spot(&spot).ok_or(Code::NO_NODE)?;
@@ -255,10 +251,10 @@ impl DataTree {
         context: Context<'_>,
         observer: &mut impl Observer,
     ) -> Result<Outcome, Code> {
-        let spot = match (context.spot, path::split(path)) {
-            (None, Some((parent_path, name))) => Some(self.warmed_spot(parent_path, name, Use::Look)?),
+        let spot = match context.spot {
             // The root is found without.
-            (spot, _) => spot,
+            None if path != path::ROOT => Some(self.warmed_spot(path, Use::Look).map_err(|_| Code::NO_NODE)?),
+            spot => spot,
         };
         // While the memory comes.
         let new = Content::of(path, data);

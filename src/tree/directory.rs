@@ -28,6 +28,9 @@ impl Directory {
     /// The node at a path, if it is listed.
     #[inline]
     pub(super) fn find(&self, path: &str) -> Option<NodeId> {
+        if self.listed.is_empty() {
+            return None;
+        }
         self.listed.find(self.hash(path), |listed| *listed.path == *path).map(|listed| listed.id)
     }
 

@@ -11,6 +11,13 @@ pub(super) struct Spot<'p> {
     pub(super) hash: u64,
 }
 
+impl Spot<'_> {
+    /// Whether the parent counts into the digest. `path` is the node's.
+    pub(super) fn parent_in_digest(&self, path: &str) -> bool {
+        path::is_in_digest(&path[..path.len() - self.name.len() - 1])
+    }
+}
+
 impl DataTree {
     /// The place under a parent for that name.
     #[inline]

@@ -235,10 +235,12 @@ fn tx_05_paths_that_are_none_change_nothing() {
             Op::Reconfig { path: named.clone(), data: None, version: 1 },
         ];
         for op in ops {
+            let only_changes = matches!(op, Op::SetData { .. } | Op::SetAcl { .. } | Op::Reconfig { .. });
             let step = Step { zxid: model.last_zxid, time_ms: 1, session_id: 1, op };
             let mut told = 0;
             let outcome = step.apply_to(&mut tree, &mut |_: crate::tree::Change<'_>| told += 1);
             assert!(!outcome.code().is_ok(), "{path:.20}: {outcome:?}");
+            assert!(!only_changes || outcome == Outcome::Failed(Code::NO_NODE), "{path:.20}: {outcome:?}");
             assert_eq!(told, 0);
         }
         assert!(tree.get(path).is_none());
