@@ -2,7 +2,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::base::{Error, ErrorKind, Result, Zxid};
@@ -25,11 +25,13 @@ pub struct AppendTicket {
     batch: u64,
     /// A listener was left: a committer was told.
     is_listened: bool,
+    /// The task that was left as one. It is told, so that asking again leaves nothing more.
+    asked_by: Option<Waker>,
 }
 
 impl AppendTicket {
     pub(crate) fn new(shared: Arc<Shared>, zxid: Zxid, batch: u64) -> AppendTicket {
-        AppendTicket { shared, zxid, batch, is_listened: false }
+        AppendTicket { shared, zxid, batch, is_listened: false, asked_by: None }
     }
 
     /// The record's zxid; of a batch, the last one's.
@@ -102,7 +104,13 @@ impl Future for AppendTicket {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Zxid>> {
         if self.shared.outcome(self.zxid).is_none() {
-            self.listen(Tell::Waker(cx.waker().clone()));
+            let is_known = self.asked_by.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+            if is_known {
+                self.shared.kick();
+            } else {
+                self.asked_by = Some(cx.waker().clone());
+                self.listen(Tell::Waker(cx.waker().clone()));
+            }
         }
         match self.shared.outcome(self.zxid) {
             Some(outcome) => Poll::Ready(outcome.map(|()| self.zxid)),
@@ -122,5 +130,58 @@ impl Drop for AppendTicket {
 impl fmt::Debug for AppendTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AppendTicket").field("zxid", &self.zxid).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+    use crate::base::Epoch;
+    use crate::log::{GroupPolicy, LogOptions};
+
+    /// Counts how often a task is woken.
+    #[derive(Default)]
+    struct Task(AtomicU32);
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Asking again costs nothing, however many tickets others, or the same task, have in flight.
+    #[test]
+    fn a_ticket_is_asked_for_once_by_each_task() {
+        let dir = tempfile::tempdir().unwrap();
+        // So long that all of it is in one group, which is written when the log is closed.
+        let group = GroupPolicy::new().delay(Duration::from_secs(1));
+        let (log, _) = LogOptions::new().group(group).open(dir.path()).unwrap();
+        let mut tickets: Vec<_> =
+            (0..3).map(|_| log.append_next(Epoch::ZERO, 0, b"awaited").unwrap()).collect();
+        let (one, other) = (Arc::new(Task::default()), Arc::new(Task::default()));
+        let mut ask = |task: &Arc<Task>| {
+            let waker = Waker::from(task.clone());
+            for ticket in &mut tickets {
+                assert!(Pin::new(ticket).poll(&mut Context::from_waker(&waker)).is_pending());
+            }
+        };
+        (0..5).for_each(|_| ask(&one));
+        assert_eq!(log.shared.waiting().listeners(), 3);
+        // A ticket that is handed to another task tells that one.
+        (0..5).for_each(|_| ask(&other));
+        assert_eq!(log.shared.waiting().listeners(), 6);
+        log.close().unwrap();
+        assert_eq!((one.0.load(Ordering::SeqCst), other.0.load(Ordering::SeqCst)), (3, 3));
+        let waker = Waker::from(one);
+        for mut ticket in tickets {
+            let zxid = ticket.zxid();
+            match Pin::new(&mut ticket).poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(outcome) => assert_eq!(outcome.unwrap(), zxid),
+                Poll::Pending => panic!("{ticket:?}"),
+            }
+        }
     }
 }

@@ -56,15 +56,6 @@ impl WaitingRoom {
     pub(crate) fn listen(&self, listener: Listener) {
         let place = self.place(listener.batch);
         let mut listeners = place.listeners.lock();
-        if let Tell::Waker(new) = &listener.tell {
-            let same = |l: &&mut Listener| matches!(&l.tell, Tell::Waker(w) if w.will_wake(new));
-            if let Some(old) = listeners.iter_mut().find(same) {
-                // The same task asks again, or asks for two tickets: it is woken at the earlier one and
-                // will ask again.
-                old.batch = old.batch.min(listener.batch);
-                return;
-            }
-        }
         listeners.push(listener);
         place.listener_count.fetch_add(1, Ordering::SeqCst);
         // Pairs with the fence in `tell`: either the one who tells sees the listener, or the listener's next
@@ -113,11 +104,15 @@ impl WaitingRoom {
             let _all_took_it = self.tell(batch, u64::MAX, result);
         }
     }
+
+    /// How many listeners there are.
+    pub(crate) fn listeners(&self) -> u32 {
+        self.places.iter().map(|p| p.listener_count.load(Ordering::Relaxed)).sum()
+    }
 }
 
 impl fmt::Debug for WaitingRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let listeners: u32 = self.places.iter().map(|p| p.listener_count.load(Ordering::Relaxed)).sum();
-        f.debug_struct("WaitingRoom").field("listeners", &listeners).finish_non_exhaustive()
+        f.debug_struct("WaitingRoom").field("listeners", &self.listeners()).finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::active::RetiredSegment;
 use super::forming::Forming;
 use super::group_commit::{Flight, GroupCommit};
-use super::policy::Readiness;
+use super::policy::{Leader, Readiness};
 use crate::base::{Zxid, checksum};
 use crate::format::{GROUP_HEADER_BYTES, GroupHeader, GroupKind, Seal};
 use crate::io::{Buffer, Durability, File, WriteOp};
@@ -34,12 +34,12 @@ pub(crate) struct Rolled {
 
 impl GroupCommit {
     /// Takes the forming group for the disk if the policy lets it start.
-    pub(crate) fn start(&mut self, now_ns: u64) -> Start {
+    pub(crate) fn start(&mut self, leader: Leader, now_ns: u64) -> Start {
         if self.failure.is_some() || self.forming.count == 0 || !self.can_fly() {
             return Start::Nothing;
         }
         let urgent = self.shut.is_some() || self.is_full();
-        match self.policy.readiness(self.forming.count, self.forming.opened_ns, now_ns) {
+        match self.policy.readiness(leader, self.forming.count, self.forming.opened_ns, now_ns) {
             Readiness::At(at) if !urgent => Start::WaitUntil(at),
             _ => Start::Group(self.launch(GroupKind::Records, now_ns)),
         }

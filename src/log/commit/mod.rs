@@ -14,3 +14,4 @@ pub(crate) use acknowledge::Progress;
 pub(crate) use active::{ActiveSegment, RetiredSegment};
 pub(crate) use group_commit::{Admission, GroupCommit, Incoming, Position};
 pub(crate) use launch::{Start, Started};
+pub(crate) use policy::Leader;

@@ -16,6 +16,15 @@ const CROWD: u32 = 96;
 const CROWD_WRITER_NS: u64 = 1_000;
 const CROWD_BOUND_NS: u64 = 200_000;
 
+/// Who writes a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Leader {
+    /// A thread that waits for it.
+    Waiter,
+    /// A thread of the log: those who wait are tasks, or are called.
+    Committer,
+}
+
 /// The answer of the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Readiness {
@@ -69,14 +78,15 @@ impl Policy {
     }
 
     /// Whether a group of `records`, the first of which came at `opened_ns`, may start.
-    pub(super) fn readiness(&self, records: u32, opened_ns: u64, now_ns: u64) -> Readiness {
+    pub(super) fn readiness(&self, leader: Leader, records: u32, opened_ns: u64, now_ns: u64) -> Readiness {
         let mut start_ns = opened_ns.saturating_add(self.delay_ns);
         let bound = match self.gather {
             Gather::Off => 0,
             Gather::Always(bound) => nanos(bound),
             // Backs off while waiting does not bring the writers back, and tries again now and then.
             Gather::Adaptive if self.misses > 8 => 0,
-            Gather::Adaptive if self.expected > CROWD => {
+            // Tasks cost little to wake: it is the disk that a crowd of them is short of.
+            Gather::Adaptive if self.expected > CROWD && leader == Leader::Waiter => {
                 (u64::from(self.expected) * CROWD_WRITER_NS).min(CROWD_BOUND_NS)
             }
             Gather::Adaptive if self.expected > WRITERS_MAX => 0,
@@ -111,17 +121,20 @@ mod tests {
     fn a_group_waits_for_those_who_come_back_soon() {
         for writers in [2, 16, WRITERS_MAX] {
             let policy = waiting_for(writers, 0);
-            assert_eq!(policy.readiness(1, 0, 0), Readiness::At(ADAPTIVE_BOUND_NS));
-            assert_eq!(policy.readiness(writers, 0, 0), Readiness::Now);
-            assert_eq!(policy.readiness(1, 0, ADAPTIVE_BOUND_NS), Readiness::Now);
+            assert_eq!(policy.readiness(Leader::Waiter, 1, 0, 0), Readiness::At(ADAPTIVE_BOUND_NS));
+            assert_eq!(policy.readiness(Leader::Waiter, writers, 0, 0), Readiness::Now);
+            assert_eq!(policy.readiness(Leader::Waiter, 1, 0, ADAPTIVE_BOUND_NS), Readiness::Now);
         }
     }
 
     #[test]
     fn a_crowd_is_waited_for_longer_and_what_is_between_is_not() {
-        assert_eq!(waiting_for(30, 20).readiness(20, 0, 0), Readiness::Now);
-        assert_eq!(waiting_for(60, 90).readiness(90, 0, 0), Readiness::At(150_000));
-        assert_eq!(waiting_for(600, 900).readiness(900, 0, 0), Readiness::At(CROWD_BOUND_NS));
+        assert_eq!(waiting_for(30, 20).readiness(Leader::Waiter, 20, 0, 0), Readiness::Now);
+        assert_eq!(waiting_for(60, 90).readiness(Leader::Waiter, 90, 0, 0), Readiness::At(150_000));
+        assert_eq!(waiting_for(600, 900).readiness(Leader::Waiter, 900, 0, 0), Readiness::At(CROWD_BOUND_NS));
+        for (expected, readiness) in [(600, Readiness::Now), (8, Readiness::At(ADAPTIVE_BOUND_NS))] {
+            assert_eq!(waiting_for(expected, 0).readiness(Leader::Committer, 1, 0, 0), readiness);
+        }
     }
 
     #[test]
@@ -129,7 +142,7 @@ mod tests {
         let mut policy = Policy::new(&GroupPolicy::new());
         let mut turn = |records| {
             policy.released(16, 0, 0);
-            let waits = policy.readiness(records, 0, 0) != Readiness::Now;
+            let waits = policy.readiness(Leader::Waiter, records, 0, 0) != Readiness::Now;
             policy.started(records);
             waits
         };

@@ -40,7 +40,7 @@ fn append(core: &mut GroupCommit, payloads: &[&[u8]]) -> Result<Admission, Error
 }
 
 fn start(core: &mut GroupCommit) -> Started {
-    match core.start(0) {
+    match core.start(Leader::Waiter, 0) {
         Start::Group(started) => started,
         other => panic!("a group was to start: {other:?}"),
     }
@@ -86,7 +86,7 @@ fn nothing_is_acknowledged_after_a_failure() {
     assert_eq!(core.complete(done(three), 0), None);
     assert_eq!(core.durable_zxid(), Zxid::new(1));
     assert_eq!(append(&mut core, &[b"late"]).expect_err("refused").kind(), ErrorKind::Poisoned);
-    assert!(matches!(core.start(0), Start::Nothing));
+    assert!(matches!(core.start(Leader::Waiter, 0), Start::Nothing));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use super::shared::{Inner, Shared};
 use crate::base::{Error, ErrorKind};
 use crate::io::{Completion, Disk, Queue};
-use crate::log::commit::{Progress, RetiredSegment, Start, Started};
+use crate::log::commit::{Leader, Progress, RetiredSegment, Start, Started};
 
 /// The answer to someone who offers to write the forming group.
 #[derive(Debug)]
@@ -28,15 +28,6 @@ pub(crate) struct UnderWay {
 
 /// A group of more records than this was waited for by a crowd.
 const CROWD: u64 = 16;
-
-/// Who writes a group.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Leader {
-    /// A thread that waits for it.
-    Waiter,
-    /// A thread of the log.
-    Committer,
-}
 
 /// What a group in flight is carried by: one queue for each kind of leader.
 #[derive(Debug)]
@@ -71,7 +62,7 @@ impl Shared {
 
     fn begin_as(&self, leader: Leader, inner: &mut Inner) -> Begin {
         let now = self.clock.nanos();
-        match inner.core.start(now) {
+        match inner.core.start(leader, now) {
             Start::Nothing => Begin::Nothing,
             Start::WaitUntil(at) => Begin::WaitUntil(at),
             Start::Group(started) => Begin::Group(self.hand_over(leader, inner, started, now)),
