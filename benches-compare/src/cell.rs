@@ -38,6 +38,10 @@ pub struct Cell {
 impl Cell {
     /// Runs the writers and returns what they saw.
     pub fn measure(&self) -> Sample {
+        #[cfg(feature = "arborlog")]
+        if self.kind == Kind::ArborlogTasks {
+            return self.measure_tasks();
+        }
         let zeroed = ((self.seconds + self.warm_up) * ZEROED_BYTES_PER_SECOND) as u64;
         let log = self.kind.open(&self.dir, zeroed);
         let (phase, start) = (Phase::new(), Barrier::new(self.threads + 1));
@@ -61,12 +65,34 @@ impl Cell {
             }
             (latencies, total)
         });
-        sample.set("commits", latencies.count() as f64);
-        sample.set("total", total as f64);
-        for (name, q) in [("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999)] {
-            sample.set(name, latencies.quantile_micros(q));
+        summed(sample, &latencies, total)
+    }
+
+    /// The same with tasks of a runtime that has a thread for each processor.
+    #[cfg(feature = "arborlog")]
+    fn measure_tasks(&self) -> Sample {
+        let runtime = tokio::runtime::Builder::new_multi_thread().build().expect("start a runtime");
+        let log = std::sync::Arc::new(crate::logs::arborlog_log::ArborlogLog::open(&self.dir));
+        // As long as the process, which is for this one run.
+        let phase: &'static Phase = Box::leak(Box::new(Phase::new()));
+        let mut sample = Sample::new();
+        let writers: Vec<_> = (0..self.threads)
+            .map(|writer| {
+                let (log, mut writer_loop) = (log.clone(), WriterLoop::new(phase, writer, self.bytes));
+                runtime.spawn(async move {
+                    writer_loop.run_awaiting(|record| log.submit(record)).await;
+                    (writer_loop.latencies, writer_loop.total)
+                })
+            })
+            .collect();
+        self.watch(phase, &mut sample);
+        let (mut latencies, mut total) = (Histogram::new(), 0);
+        for writer in writers {
+            let (its_latencies, its_total) = runtime.block_on(writer).expect("a writer panicked");
+            latencies.merge(&its_latencies);
+            total += its_total;
         }
-        sample
+        summed(sample, &latencies, total)
     }
 
     fn write(&self, log: &dyn DurableLog, phase: &Phase, start: &Barrier, writer: usize) -> (Histogram, u64) {
@@ -96,4 +122,14 @@ impl Cell {
         sample.set("device_bytes", after.bytes - counters.bytes);
         sample.set("flushes", after.flushes - counters.flushes);
     }
+}
+
+/// The writers' counts with the machine's.
+fn summed(mut sample: Sample, latencies: &Histogram, total: u64) -> Sample {
+    sample.set("commits", latencies.count() as f64);
+    sample.set("total", total as f64);
+    for (name, q) in [("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999)] {
+        sample.set(name, latencies.quantile_micros(q));
+    }
+    sample
 }

@@ -19,7 +19,7 @@ impl Children {
     pub fn prepare(dir: &Path, logs: &[Kind]) -> Children {
         std::fs::create_dir_all(dir).expect("create the data directory");
         let dir = dir.canonicalize().expect("resolve the data directory");
-        let etcd = logs.contains(&Kind::Etcd).then(|| etcd::build(&dir));
+        let etcd = logs.iter().any(|kind| kind.is_in_go()).then(|| etcd::build(&dir));
         Children { dir, own: std::env::current_exe().expect("find this program"), etcd }
     }
 
@@ -34,7 +34,7 @@ impl Children {
     /// Runs a mode of the log's own driver in `dir` and reads the figures that it prints.
     pub fn run(&self, kind: Kind, mode: &str, dir: &Path, options: &[(&str, String)]) -> Sample {
         let program =
-            if kind == Kind::Etcd { self.etcd.as_ref().expect("etcd's driver was built") } else { &self.own };
+            if kind.is_in_go() { self.etcd.as_ref().expect("etcd's driver was built") } else { &self.own };
         let mut command = Command::new(program);
         command.arg(mode).args(["--log", kind.name(), "--dir"]).arg(dir);
         for (name, value) in options {

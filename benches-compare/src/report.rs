@@ -118,19 +118,31 @@ impl Report {
     }
 
     fn ratio_table(&self) -> String {
-        let mut text = String::from("### Ratios of commits/s, within this run\n\n");
+        let mut text = String::from(
+            "### Ratios of commits/s, within this run\n\nThreads beside threads, and tasks of a runtime beside goroutines.\n\n",
+        );
         self.heading(&mut text, "", |threads| format!("{threads}"));
-        self.row(&mut text, "best rival", |load| {
+        self.row(&mut text, "best rival with threads", |load| {
             self.best_rival(load).map(|(kind, rate)| format!("{}: {:.1} k", kind.name(), rate / 1000.0))
         });
         let ratio = |mine: Option<f64>, theirs: Option<f64>| Some(format!("{:.2}", mine? / theirs?));
         let best = |load| self.best_rival(load).map(|(_, rate)| rate);
         let rate = |kind, load| self.rate(kind, load);
-        self.row(&mut text, "arborlog / best rival", |load| ratio(rate(Kind::Arborlog, load), best(load)));
-        self.row(&mut text, "arborlog / plain-direct", |load| {
-            ratio(rate(Kind::Arborlog, load), rate(Kind::PlainDirect, load))
+        self.row(&mut text, "arborlog / best rival with threads", |load| {
+            ratio(rate(Kind::Arborlog, load), best(load))
         });
-        self.row(&mut text, "plain-direct / best rival", |load| {
+        for (name, mine, theirs) in [
+            ("arborlog with tasks / etcd with goroutines", Kind::ArborlogTasks, Kind::Etcd),
+            ("arborlog with threads / etcd with goroutines", Kind::Arborlog, Kind::Etcd),
+            ("arborlog / plain-direct", Kind::Arborlog, Kind::PlainDirect),
+        ] {
+            self.row(&mut text, name, |load| ratio(rate(mine, load), rate(theirs, load)));
+        }
+        let p99 = |kind, load| self.figure(kind, load, "p99_us");
+        self.row(&mut text, "p99, arborlog / plain-direct", |load| {
+            ratio(p99(Kind::Arborlog, load), p99(Kind::PlainDirect, load))
+        });
+        self.row(&mut text, "plain-direct / best rival with threads", |load| {
             ratio(rate(Kind::PlainDirect, load), best(load))
         });
         text.push('\n');
@@ -147,9 +159,9 @@ impl Report {
         );
         let blocking = Load { threads: threads * depth, depth: 1 };
         let mut rows = vec![("arborlog, tickets", Kind::Arborlog, Load::TICKETS)];
-        if let Some((kind, _)) = self.best_rival(blocking) {
-            rows.push((kind.name(), kind, blocking));
-        }
+        let mut rivals: Vec<Kind> = self.best_rival(blocking).into_iter().map(|(kind, _)| kind).collect();
+        rivals.extend(self.args.logs.iter().filter(|kind| kind.is_rival() && kind.has_tasks()));
+        rows.extend(rivals.iter().map(|&kind| (kind.name(), kind, blocking)));
         for (name, kind, load) in rows {
             let cell = self.cell(kind, load);
             let get = |figure| cell.and_then(|cell| cell.medians.figure(figure));
@@ -161,10 +173,11 @@ impl Report {
                 &format!("| {name} ({}) | {} | {latencies} | {cpu} |", load.name(), show("commits_per_s")),
             );
         }
-        if let (Some(mine), Some((_, theirs))) =
-            (self.rate(Kind::Arborlog, Load::TICKETS), self.best_rival(blocking))
-        {
-            line(&mut text, &format!("\narborlog / best rival: {:.2}", mine / theirs));
+        for kind in rivals {
+            let rates = (self.rate(Kind::Arborlog, Load::TICKETS), self.rate(kind, blocking));
+            if let (Some(mine), Some(theirs)) = rates {
+                line(&mut text, &format!("\narborlog / {}: {:.2}", kind.name(), mine / theirs));
+            }
         }
         text.push('\n');
         text
@@ -213,11 +226,16 @@ impl Report {
     }
 
     fn rate(&self, kind: Kind, load: Load) -> Option<f64> {
-        self.cell(kind, load)?.medians.figure("commits_per_s")
+        self.figure(kind, load, "commits_per_s")
     }
 
+    fn figure(&self, kind: Kind, load: Load, name: &str) -> Option<f64> {
+        self.cell(kind, load)?.medians.figure(name)
+    }
+
+    /// Of those whose writers are threads, as arborlog's are.
     fn best_rival(&self, load: Load) -> Option<(Kind, f64)> {
-        let rivals = self.args.logs.iter().filter(|kind| kind.is_rival());
+        let rivals = self.args.logs.iter().filter(|kind| kind.is_rival() && !kind.has_tasks());
         let rates = rivals.filter_map(|&kind| Some((kind, self.rate(kind, load)?)));
         rates.max_by(|a, b| a.1.total_cmp(&b.1))
     }

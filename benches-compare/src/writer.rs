@@ -60,6 +60,17 @@ impl<'run> WriterLoop<'run> {
         }
     }
 
+    /// Appends and awaits until the run stops: the same for a task.
+    #[cfg(feature = "arborlog")]
+    pub async fn run_awaiting<F: Future<Output = ()>>(&mut self, commit: impl Fn(&[u8]) -> F) {
+        while self.phase.now() != Phase::STOP {
+            self.stamp_record();
+            let started = Instant::now();
+            commit(&self.record).await;
+            self.note(started);
+        }
+    }
+
     #[cfg_attr(not(feature = "arborlog"), expect(dead_code, reason = "no other log has tickets"))]
     /// Keeps `depth` records in flight until the run stops, waiting for the oldest each time.
     pub fn run_pipelined<T>(&mut self, depth: usize, submit: impl Fn(&[u8]) -> T, wait: impl Fn(T)) {

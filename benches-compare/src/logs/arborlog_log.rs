@@ -20,6 +20,16 @@ impl ArborlogLog {
     }
 }
 
+impl ArborlogLog {
+    /// Appends, and returns what a task awaits.
+    pub fn submit(&self, record: &[u8]) -> impl Future<Output = ()> + Send + use<> {
+        let ticket = self.log.append_next(Epoch::ZERO, TIME_MS, record).expect("append");
+        async move {
+            ticket.await.expect("wait until durable");
+        }
+    }
+}
+
 impl DurableLog for ArborlogLog {
     fn commit(&self, _writer: usize, record: &[u8]) {
         let ticket = self.log.append_next(Epoch::ZERO, TIME_MS, record).expect("append");

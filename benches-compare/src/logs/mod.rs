@@ -1,7 +1,7 @@
 //! The contestants, each behind the same small trait.
 
 #[cfg(feature = "arborlog")]
-mod arborlog_log;
+pub mod arborlog_log;
 pub mod etcd;
 mod okaywal_log;
 mod plain;
@@ -52,19 +52,25 @@ pub enum Kind {
     Rocksdb,
     /// etcd's write-ahead log, in Go: a child process of its own.
     Etcd,
+    /// The same with an operating system's thread for each writer.
+    EtcdThreads,
     /// The project's log.
     Arborlog,
+    /// The same with tasks of an async runtime for writers, as goroutines are.
+    ArborlogTasks,
 }
 
 impl Kind {
     /// All of them, in the order of the table.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Arborlog,
+        Kind::ArborlogTasks,
         Kind::PlainDirect,
         Kind::PlainBuffered,
         Kind::RaftEngine,
         Kind::Okaywal,
         Kind::Rocksdb,
+        Kind::EtcdThreads,
         Kind::Etcd,
     ];
 
@@ -77,7 +83,9 @@ impl Kind {
             Kind::Okaywal => "okaywal",
             Kind::Rocksdb => "rocksdb",
             Kind::Etcd => "etcd",
+            Kind::EtcdThreads => "etcd-threads",
             Kind::Arborlog => "arborlog",
+            Kind::ArborlogTasks => "arborlog-tasks",
         }
     }
 
@@ -88,7 +96,22 @@ impl Kind {
 
     /// Somebody else's log, as against the plain loops and our own.
     pub fn is_rival(self) -> bool {
-        matches!(self, Kind::RaftEngine | Kind::Okaywal | Kind::Rocksdb | Kind::Etcd)
+        matches!(self, Kind::RaftEngine | Kind::Okaywal | Kind::Rocksdb | Kind::Etcd | Kind::EtcdThreads)
+    }
+
+    /// Its writers are tasks of a runtime (goroutines), not threads.
+    pub fn has_tasks(self) -> bool {
+        matches!(self, Kind::Etcd | Kind::ArborlogTasks)
+    }
+
+    /// The same log with the other kind of writers: what is measured without writers is measured of one of them.
+    pub fn is_a_variant(self) -> bool {
+        matches!(self, Kind::EtcdThreads | Kind::ArborlogTasks)
+    }
+
+    /// Measured by the driver in Go.
+    pub fn is_in_go(self) -> bool {
+        matches!(self, Kind::Etcd | Kind::EtcdThreads)
     }
 
     /// Can keep several records in flight from one thread.
@@ -104,9 +127,11 @@ impl Kind {
     /// Why this contestant cannot run in this build or on this machine.
     pub fn missing(self) -> Option<&'static str> {
         match self {
-            Kind::Arborlog if cfg!(not(feature = "arborlog")) => Some("built without the feature `arborlog`"),
+            Kind::Arborlog | Kind::ArborlogTasks if cfg!(not(feature = "arborlog")) => {
+                Some("built without the feature `arborlog`")
+            }
             Kind::Rocksdb if cfg!(not(feature = "rocksdb")) => Some("built without the feature `rocksdb`"),
-            Kind::Etcd => etcd::missing(),
+            Kind::Etcd | Kind::EtcdThreads => etcd::missing(),
             _ => None,
         }
     }
