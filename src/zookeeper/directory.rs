@@ -79,7 +79,9 @@ impl ZkDirectory {
     }
 
     fn list(&mut self, disk: &Arc<dyn Disk>, for_snapshots: bool, for_logs: bool) -> Result<()> {
-        let mut entries = disk.list().map_err(|e| Error::io("list a directory", e))?;
+        let dir = &self.dirs[usize::from(!for_snapshots)];
+        let wrap = |e| Error::io("list a directory", e).in_file(&dir.display().to_string());
+        let mut entries = disk.list().map_err(wrap)?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         for entry in entries {
             let name = entry.name;
