@@ -142,6 +142,16 @@ impl Error {
         })
     }
 
+    /// Names file and offset, as far as they are known.
+    pub(crate) fn in_place(self, place: Option<(&str, Option<u64>)>) -> Error {
+        let Some((file, offset)) = place else { return self };
+        let error = self.in_file(file);
+        match offset {
+            Some(offset) => error.at_offset(offset),
+            None => error,
+        }
+    }
+
     pub(crate) fn with_zxids(self, first: Zxid, last: Zxid) -> Error {
         self.with_place(|p| {
             p.zxid.get_or_insert(first);

@@ -13,6 +13,9 @@ use crate::format::{AclBuf, AclEntry, Perms};
 use crate::snapshot::read_ahead;
 use crate::tree::{DataTree, NodeBatch, Owner, StoredStat, WalkedNode};
 
+/// So much is told of a path.
+const PATH_CHARS_TOLD: usize = 200;
+
 impl Recovery<'_> {
     /// Loads the newest snapshot that will do; the zxid of its name.
     pub(super) fn base(&mut self, target: Zxid) -> Result<Zxid> {
@@ -31,7 +34,7 @@ impl Recovery<'_> {
                     return Ok(file.zxid);
                 }
                 Err(error) if error.kind() == ErrorKind::Corrupt => {
-                    self.skipped.get_or_insert(file.zxid);
+                    self.skipped.get_or_insert_with(|| (file.zxid, error.clone()));
                     error
                 }
                 Err(error) => return Err(error),
@@ -109,7 +112,7 @@ impl Recovery<'_> {
             return Err(corrupt("it has no root".to_owned()));
         }
         if whole.orphans > 0 {
-            return Err(corrupt(format!("{} nodes have no parent", whole.orphans)));
+            return Err(corrupt(self.tell_orphans(file, whole.orphans, &whole.tree)?));
         }
         self.tree = whole.tree;
         // Older formats have none.
@@ -128,6 +131,19 @@ impl Recovery<'_> {
             digest: (newest <= zxid).then_some(digest),
         });
         Ok(ahead.or((newest > file.zxid).then_some(Ahead { zxid: newest, digest: None })))
+    }
+
+    /// Says how many nodes of the file found no place in the tree, and which was the first.
+    fn tell_orphans(&self, file: &NamedFile, count: u64, tree: &DataTree) -> Result<String> {
+        let mut snapshot = self.source.open_snapshot(&file.name, self.options.length_limit)?;
+        while let Some(node) = snapshot.next_node()? {
+            if tree.get(node.path).is_none() {
+                // It may be as long as what a server takes.
+                let path: String = node.path.chars().take(PATH_CHARS_TOLD).collect();
+                return Ok(format!("{count} nodes have no parent, of which the first is {path}"));
+            }
+        }
+        Ok(format!("{count} nodes have no parent"))
     }
 
     /// Holds the zxids behind the nodes to the one in the name. Both were told when all nodes had been written, so none is

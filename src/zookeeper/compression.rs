@@ -52,7 +52,7 @@ impl<R: Read> Plain<R> {
         let buffered = |inner| BufReader::with_capacity(BUFFER_BYTES, inner);
         match compression {
             Compression::None => Plain::None(inner),
-            Compression::Gz => Plain::Gz(Box::new(Members(Some(GzDecoder::new(Window::new(inner)))))),
+            Compression::Gz => Plain::Gz(Box::new(Members::new(inner))),
             Compression::Snappy => Plain::Snappy(Box::new(Blocks::new(buffered(inner)))),
         }
     }
@@ -77,29 +77,53 @@ impl<R: Read> Read for Plain<R> {
     }
 }
 
-/// Members of gzip, one behind the other. What stands behind them and begins like none is not read, as no server reads it.
-pub(super) struct Members<R>(Option<GzDecoder<Window<R>>>);
+/// Members of gzip, one behind the other. What stands behind them and has no whole header of one is not read, as Java does not
+/// read it. A header that is whole begins a member, and what is wrong in it is an error.
+pub(super) struct Members<R> {
+    decoder: Option<GzDecoder<Window<R>>>,
+    is_first: bool,
+    has_ended: bool,
+}
 
 /// What a member begins with.
 const GZ_MAGIC: &[u8] = b"\x1f\x8b";
 
 impl<R: Read> Members<R> {
+    fn new(inner: R) -> Members<R> {
+        Members { decoder: Some(GzDecoder::new(Window::new(inner))), is_first: true, has_ended: false }
+    }
+
     fn decoder(&self) -> &GzDecoder<Window<R>> {
-        self.0.as_ref().expect("it is taken away for the next one alone")
+        self.decoder.as_ref().expect("it is taken away for the next one alone")
     }
 }
 
 impl<R: Read> Read for Members<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        while let Some(decoder) = &mut self.0 {
-            let read = decoder.read(buf)?;
-            if read > 0 || buf.is_empty() || !decoder.get_mut().goes_on_with(GZ_MAGIC)? {
+        while let Some(decoder) = self.decoder.as_mut().filter(|_| !self.has_ended) {
+            let begins = !self.is_first && decoder.header().is_none();
+            let read = match decoder.read(buf) {
+                Err(error) if begins && is_no_header(&error) => 0,
+                read => read?,
+            };
+            if read > 0 || buf.is_empty() {
                 return Ok(read);
             }
-            self.0 = self.0.take().map(|ended| GzDecoder::new(ended.into_inner()));
+            if begins || !decoder.get_mut().goes_on_with(GZ_MAGIC)? {
+                self.has_ended = true;
+                return Ok(0);
+            }
+            self.decoder = self.decoder.take().map(|ended| GzDecoder::new(ended.into_inner()));
+            self.is_first = false;
         }
         Ok(0)
     }
+}
+
+/// Whether the decoder says this of a header, and not the disk of its bytes.
+fn is_no_header(error: &io::Error) -> bool {
+    let of_decoder = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof);
+    of_decoder && error.raw_os_error().is_none()
 }
 
 /// A buffered reader that looks ahead of what was read.
@@ -249,11 +273,62 @@ mod tests {
             assert_eq!(packed.len(), bytes);
             packed.extend(member(100, b"second "));
             packed.extend(member(101, b"third"));
-            for tail in [&b""[..], b"\x1f", b"\x1f\0", b"no member"] {
+            let no_deflate = b"\x1f\x8b\x07\0no member";
+            let reserved = b"\x1f\x8b\x08\xe0no member";
+            for tail in [
+                &b""[..],
+                b"\x1f",
+                b"\x1f\0",
+                b"no member",
+                b"\x1f\x8b",
+                no_deflate,
+                reserved,
+                &member(99, b"")[..9],
+            ] {
                 let all: Vec<u8> = [&packed[..], tail].concat();
                 let mut plain = String::new();
                 Plain::new(&all[..], Compression::Gz).read_to_string(&mut plain).unwrap();
                 assert_eq!(plain, "first second third", "{bytes} {tail:?}");
+            }
+        }
+    }
+
+    /// Java throws there, too.
+    #[test]
+    fn a_member_that_has_begun_is_read_to_its_end() {
+        let (first, mut second) = (member(100, b"first "), member(101, b"second"));
+        let read = |second: &[u8]| {
+            let all = [&first[..], second].concat();
+            Plain::new(&all[..], Compression::Gz).read_to_string(&mut String::new())
+        };
+        assert_eq!(read(&second).unwrap(), 12);
+        assert_eq!(read(&second[..100]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        second[100] ^= 1;
+        assert_eq!(read(&second).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        // Of the first, nothing may be missing.
+        assert!(Plain::new(&first[..9], Compression::Gz).read_to_string(&mut String::new()).is_err());
+    }
+
+    /// A disk that fails says so wherever it does.
+    #[test]
+    fn a_disk_that_fails_behind_a_member_is_no_end() {
+        struct Failing(Vec<u8>, usize, i32);
+        impl Read for Failing {
+            fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+                if self.1 == self.0.len() {
+                    return Err(io::Error::from_raw_os_error(self.2));
+                }
+                buf[0] = self.0[self.1];
+                self.1 += 1;
+                Ok(1)
+            }
+        }
+        for errno in [5, 22] {
+            let whole = [&member(100, b"first ")[..], &member(101, b"second")].concat();
+            for len in [99, 100, 101, 102, 105, 110, 150, 201] {
+                let failing = Failing(whole[..len].to_vec(), 0, errno);
+                let read = Plain::new(failing, Compression::Gz).read_to_string(&mut String::new());
+                assert_eq!(read.unwrap_err().raw_os_error(), Some(errno), "{len}");
             }
         }
     }

@@ -31,6 +31,8 @@ pub struct NamedFile {
 /// The data of a ZooKeeper server, read only. Snapshots and logs may stand in two places.
 #[derive(Debug)]
 pub struct ZkDirectory {
+    /// Where the snapshots are, and where the logs are.
+    dirs: [PathBuf; 2],
     snapshot_disk: Arc<dyn Disk>,
     log_disk: Arc<dyn Disk>,
     snapshots: Vec<NamedFile>,
@@ -61,8 +63,9 @@ impl ZkDirectory {
             findings: Vec::new(),
             snapshot_disk,
             log_disk,
+            dirs: [data_dir, log_dir],
         };
-        let one_place = log_dir == data_dir;
+        let one_place = directory.dirs[0] == directory.dirs[1];
         directory.list(&directory.snapshot_disk.clone(), true, one_place)?;
         if !one_place {
             directory.list(&directory.log_disk.clone(), false, true)?;
@@ -76,7 +79,9 @@ impl ZkDirectory {
     }
 
     fn list(&mut self, disk: &Arc<dyn Disk>, for_snapshots: bool, for_logs: bool) -> Result<()> {
-        let mut entries = disk.list().map_err(|e| Error::io("list a directory", e))?;
+        let dir = &self.dirs[usize::from(!for_snapshots)];
+        let wrap = |e| Error::io("list a directory", e).in_file(&dir.display().to_string());
+        let mut entries = disk.list().map_err(wrap)?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         for entry in entries {
             let name = entry.name;
@@ -85,8 +90,7 @@ impl ZkDirectory {
             let snapshot = snapshot_zxid(&name).filter(|_| for_snapshots).map(|(zxid, _)| zxid);
             if !is_file && log.or(snapshot).is_some() {
                 // A server follows a link. To leave it out would be to lose what it leads to.
-                let why = "it is no regular file, and links are not followed".to_owned();
-                return Err(Error::new(ErrorKind::Invalid, "zk_irregular", why).in_file(&name));
+                return Err(irregular().in_file(&name));
             }
             if let Some(zxid) = log {
                 self.logs.push(NamedFile { zxid, name, len_bytes });
@@ -126,6 +130,16 @@ impl ZkDirectory {
         Ok(epoch)
     }
 
+    /// Where the snapshots are: the directory that was given, or the `version-2` in it.
+    pub fn dir(&self) -> &Path {
+        &self.dirs[0]
+    }
+
+    /// Where the logs are.
+    pub fn log_dir(&self) -> &Path {
+        &self.dirs[1]
+    }
+
     /// The snapshots, in the order of their zxids.
     pub fn snapshots(&self) -> &[NamedFile] {
         &self.snapshots
@@ -159,20 +173,17 @@ impl ZkDirectory {
     /// Opens a log.
     ///
     /// # Errors
-    /// As [`LogFile::new`].
+    /// As [`LogFile::open`].
     pub fn open_log(&self, name: &str, limit: u32) -> Result<LogFile<OnDisk>> {
-        let file = self.log_disk.open(name, OpenMode::Read);
-        let file = file.map_err(|e| Error::io("open a log", e).in_file(name))?;
-        LogFile::new(OnDisk(file), name, limit)
+        LogFile::new(OnDisk(open_file(self.log_disk.as_ref(), name, "open a log")?), name, limit)
     }
 
     /// Opens a snapshot.
     ///
     /// # Errors
-    /// As [`SnapshotFile::new`].
+    /// As [`SnapshotFile::open`].
     pub fn open_snapshot(&self, name: &str, limit: u32) -> Result<SnapshotFile<OnDisk>> {
-        let file = self.snapshot_disk.open(name, OpenMode::Read);
-        let file = file.map_err(|e| Error::io("open a snapshot", e).in_file(name))?;
+        let file = open_file(self.snapshot_disk.as_ref(), name, "open a snapshot")?;
         let compression = snapshot_zxid(name).map_or(Compression::None, |(_, compression)| compression);
         SnapshotFile::new(OnDisk(file), name, compression, limit)
     }
@@ -182,9 +193,10 @@ impl LogFile<OnDisk> {
     /// Opens the log at `path`, wherever that is. `limit` as in [`new`](LogFile::new).
     ///
     /// # Errors
-    /// As [`new`](LogFile::new).
+    /// - As [`new`](LogFile::new).
+    /// - [`ErrorKind::Invalid`]: it is no regular file; links are not followed.
     pub fn open(path: &Path, limit: u32) -> Result<LogFile<OnDisk>> {
-        let (file, name) = open_file(path)?;
+        let (file, name) = open_path(path)?;
         LogFile::new(OnDisk(file), &name, limit)
     }
 }
@@ -194,9 +206,10 @@ impl SnapshotFile<OnDisk> {
     /// [`new`](SnapshotFile::new).
     ///
     /// # Errors
-    /// As [`new`](SnapshotFile::new).
+    /// - As [`new`](SnapshotFile::new).
+    /// - [`ErrorKind::Invalid`]: it is no regular file; links are not followed.
     pub fn open(path: &Path, limit: u32) -> Result<SnapshotFile<OnDisk>> {
-        let (file, name) = open_file(path)?;
+        let (file, name) = open_path(path)?;
         let compression = if name.ends_with(".gz") {
             Compression::Gz
         } else if name.ends_with(".snappy") {
@@ -209,12 +222,25 @@ impl SnapshotFile<OnDisk> {
 }
 
 /// The file at a path, and its name.
-fn open_file(path: &Path) -> Result<(Arc<dyn File>, String)> {
+fn open_path(path: &Path) -> Result<(Arc<dyn File>, String)> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let disk = open(above.unwrap_or(Path::new(".")))?;
-    let file = disk.open(name, OpenMode::Read);
-    Ok((file.map_err(|e| Error::io("open a file", e).in_file(name))?, name.to_owned()))
+    Ok((open_file(disk.as_ref(), name, "open a file")?, name.to_owned()))
+}
+
+fn open_file(disk: &dyn Disk, name: &str, doing: &str) -> Result<Arc<dyn File>> {
+    disk.open(name, OpenMode::Read).map_err(|e| {
+        // The disk says so of what is no regular file, and of what is no name.
+        let is_irregular = e.kind() == std::io::ErrorKind::InvalidInput && !name.is_empty();
+        let error = if is_irregular { irregular() } else { Error::io(doing, e) };
+        error.in_file(name)
+    })
+}
+
+fn irregular() -> Error {
+    let why = "it is no regular file, and links are not followed".to_owned();
+    Error::new(ErrorKind::Invalid, "zk_irregular", why)
 }
 
 fn open(path: &Path) -> Result<Arc<dyn Disk>> {

@@ -223,22 +223,24 @@ fn put_snapshot(
     let Some(dir) = dir else {
         return write_snapshot(tree, what.format, &mut std::io::sink(), &mut tell);
     };
+    let mut write =
+        |out: &mut dyn Write| write_snapshot(tree, what.format, out, &mut tell).map_err(|e| e.in_file(&name));
     let out = dir.create(&name)?;
     let out = match what.compression {
         Compression::None => {
             let mut out = out;
-            write_snapshot(tree, what.format, &mut out, &mut tell)?;
+            write(&mut out)?;
             out
         }
         Compression::Gz => {
             let mut packed = flate2::write::GzEncoder::new(out, flate2::Compression::default());
-            write_snapshot(tree, what.format, &mut packed, &mut tell)?;
+            write(&mut packed)?;
             packed.finish().map_err(wrap)?
         }
         Compression::Snappy => {
             let mut packed = SnappyWriter { out, block: Vec::with_capacity(SNAPPY_BLOCK_BYTES) };
             packed.out.write_all(SNAPPY_HEADER).map_err(wrap)?;
-            write_snapshot(tree, what.format, &mut packed, &mut tell)?;
+            write(&mut packed)?;
             packed.put_block().map_err(wrap)?;
             packed.out
         }
@@ -287,7 +289,6 @@ impl LogWriter<'_> {
             let what = format!("the txn is longer than a server of {} reads", self.format);
             return Err(Error::new(ErrorKind::TooLarge, "zk_length", what).with_zxids(txn.zxid, txn.zxid));
         }
-        let wrap = |e| Error::io("write a log", e);
         if self.len >= LOG_BYTES {
             self.finish()?;
         }
@@ -295,7 +296,8 @@ impl LogWriter<'_> {
             let name = format!("log.{:x}", raw(txn.zxid)?);
             if let Some(dir) = self.dir {
                 let mut out = dir.create(&name)?;
-                out.write_all(MAGIC).and_then(|()| out.write_all(LOG_HEADER_REST)).map_err(wrap)?;
+                let begun = out.write_all(MAGIC).and_then(|()| out.write_all(LOG_HEADER_REST));
+                begun.map_err(|e| Error::io("write a log", e).in_file(&name))?;
                 self.open = Some(out);
             }
             self.report.logs.push(name);
@@ -307,7 +309,7 @@ impl LogWriter<'_> {
         entry.extend_from_slice(&payload);
         entry.push(ENTRY_END);
         if let Some(out) = &mut self.open {
-            out.write_all(&entry).map_err(wrap)?;
+            out.write_all(&entry).map_err(|e| Error::io("write a log", e).in_file(out.get_ref().name()))?;
         }
         self.len += entry.len() as u64;
         self.report.txns += 1;

@@ -24,8 +24,8 @@ pub(super) struct Recovery<'a> {
     pub(super) ahead: Option<Ahead>,
     /// The paths of nodes whose ACL the snapshot did not have.
     pub(super) acl_missing: HashSet<String>,
-    /// The zxid of the newest snapshot that could not be used.
-    pub(super) skipped: Option<Zxid>,
+    /// The newest snapshot that could not be used, by the zxid in its name, and why.
+    pub(super) skipped: Option<(Zxid, Error)>,
     /// Txns that could not be done.
     pub(super) unexplained: Unexplained,
     /// Whether nothing in the snapshot tells that its name is right.
@@ -67,11 +67,17 @@ impl<'a> Recovery<'a> {
     pub(super) fn run(&mut self) -> Result<()> {
         if self.source.logs().is_empty() && !self.options.snapshot_alone {
             // A running server has one; where a server has a dataLogDir, there is none here.
+            let log_dir = self.source.log_dir().display();
             let why = match self.source.snapshots() {
-                [] => "there is no snapshot and no log of ZooKeeper's",
-                _ => "there is no log: what came after the snapshot would be missing",
+                [] => {
+                    format!(
+                        "there is no snapshot in {}, and no log in {log_dir}",
+                        self.source.dir().display()
+                    )
+                }
+                _ => format!("there is no log in {log_dir}: what came after the snapshot would be missing"),
             };
-            return Err(Error::new(ErrorKind::Invalid, "zk_no_log", why.to_owned()));
+            return Err(Error::new(ErrorKind::Invalid, "zk_no_log", why));
         }
         let target = self.target()?;
         let base = self.base(target)?;
@@ -155,23 +161,17 @@ impl<'a> Recovery<'a> {
         if let Some(ahead) = self.ahead.take() {
             let why =
                 format!("the snapshot has effects of txns up to {}, and the logs end at {last}", ahead.zxid);
-            let error = self.at_end_of_logs(Error::corrupt("zk_snapshot_ahead", why));
+            let error = Error::corrupt("zk_snapshot_ahead", why).in_place(self.end_of_logs());
             self.damage(FindingKind::SnapshotAhead, error)?;
         }
-        if let Some(skipped) = self.skipped.filter(|skipped| *skipped > last) {
-            let why = format!("the logs end at {last}, before the damaged snapshot of {skipped}");
-            let error = self.at_end_of_logs(Error::corrupt("zk_gap", why));
-            self.damage(FindingKind::LogDamage, error)?;
-        }
+        self.judge_skipped(last)?;
         if let Some((count, first)) = self.unexplained.first() {
             let why = format!(
                 "{count} txns could not be done, of which the first is {first}: snapshot and logs differ"
             );
             let error = Error::corrupt("zk_replay", why).with_zxids(first, first);
-            let error = match self.place_of(first) {
-                Some((file, offset)) => error.in_file(file).at_offset(offset),
-                None => error,
-            };
+            let place = self.place_of(first).map(|(file, offset)| (file, Some(offset)));
+            let error = error.in_place(place);
             self.damage(FindingKind::Replay, error)?;
         }
         if let RestoreTarget::Zxid(target) = self.options.target
@@ -191,11 +191,23 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    fn at_end_of_logs(&self, error: Error) -> Error {
-        match &self.log_end {
-            Some((file, offset)) => error.in_file(file).at_offset(*offset),
-            None => error,
-        }
+    fn end_of_logs(&self) -> Option<(&str, Option<u64>)> {
+        self.log_end.as_ref().map(|(file, offset)| (file.as_str(), Some(*offset)))
+    }
+
+    /// The logs have to reach as far as a snapshot that was passed over; if it was renamed, as far as its name says.
+    fn judge_skipped(&mut self, last: Zxid) -> Result<()> {
+        let Some((zxid, skipped)) = self.skipped.take().filter(|(zxid, _)| *zxid > last) else {
+            return Ok(());
+        };
+        let name = skipped.at().file.as_deref().unwrap_or("a snapshot");
+        let why = format!(
+            "the logs end at {last}, before {name} of {zxid}, which cannot be used: {} [{}]",
+            skipped.message(),
+            skipped.code()
+        );
+        let error = Error::corrupt("zk_gap", why).in_place(self.end_of_logs());
+        self.damage(FindingKind::LogDamage, error)
     }
 
     fn judge_nodes(&mut self) -> Result<()> {
@@ -208,11 +220,8 @@ impl<'a> Recovery<'a> {
         if let Some(first) = missing.first() {
             let why =
                 format!("the ACLs of {} nodes are nowhere, of which the first is {first}", missing.len());
-            let error = Error::corrupt("zk_acl", why);
-            let error = match &self.report.snapshot {
-                Some(snapshot) => error.in_file(snapshot),
-                None => error,
-            };
+            let place = self.report.snapshot.as_deref().map(|snapshot| (snapshot, None));
+            let error = Error::corrupt("zk_acl", why).in_place(place);
             self.damage(FindingKind::AclMissing, error)?;
         }
         for owner in self.tree.ephemeral_owners() {

@@ -176,11 +176,7 @@ impl Recovery<'_> {
             return Ok(());
         }
         let why = format!("the tree's digest is {digest:#x}, and the server's was {told:#x}");
-        let error = Error::corrupt("zk_digest", why).in_file(place.0).with_zxids(zxid, zxid);
-        let error = match place.1 {
-            Some(offset) => error.at_offset(offset),
-            None => error,
-        };
+        let error = Error::corrupt("zk_digest", why).in_place(Some(place)).with_zxids(zxid, zxid);
         self.damage(FindingKind::Digest, error)
     }
 }

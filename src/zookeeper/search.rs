@@ -1,6 +1,6 @@
 //! Whether a whole entry follows behind bytes that are none.
 
-use std::ops::Range;
+use std::ops::{Bound, RangeBounds};
 
 use super::bytes::{Bytes, Window};
 use super::log_file::{ENTRY_END, ENTRY_HEAD_BYTES, TXN_HEADER_BYTES, split_head};
@@ -18,7 +18,7 @@ const SPARE_BYTES: u64 = 64 << 20;
 pub(super) fn find_entry<B: Bytes>(
     window: &mut Window<B>,
     from: u64,
-    passed: &[Range<u64>],
+    passed: &[impl RangeBounds<u64>],
     last: Option<Zxid>,
     limit: u32,
 ) -> Result<Option<(u64, Zxid)>> {
@@ -38,7 +38,10 @@ pub(super) fn find_entry<B: Bytes>(
         };
         for place in candidates {
             let offset = at + place as u64;
-            while passed.next_if(|range| range.end <= offset).is_some() {}
+            // Each range is left for good: a torn multi may have as many as there are places that look like an entry.
+            let is_behind =
+                |range: &&_| matches!(RangeBounds::end_bound(*range), Bound::Excluded(end) if *end <= offset);
+            while passed.next_if(is_behind).is_some() {}
             if passed.peek().is_some_and(|range| range.contains(&offset)) {
                 continue;
             }
@@ -78,9 +81,61 @@ fn whole_entry<B: Bytes>(window: &mut Window<B>, offset: u64, budget: &mut u64) 
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::io;
+    use std::ops::Range;
 
     use super::*;
+
+    const NONE: &[Range<u64>] = &[];
+
+    /// A range that counts how often it is looked at.
+    struct Looked<'a>(Range<u64>, &'a Cell<u64>);
+
+    impl RangeBounds<u64> for Looked<'_> {
+        fn start_bound(&self) -> Bound<&u64> {
+            self.1.update(|count| count + 1);
+            self.0.start_bound()
+        }
+
+        fn end_bound(&self) -> Bound<&u64> {
+            self.1.update(|count| count + 1);
+            self.0.end_bound()
+        }
+    }
+
+    /// Memory that counts how much of it is read.
+    struct Read<'a>(&'a [u8], &'a Cell<u64>);
+
+    impl Bytes for Read<'_> {
+        fn len_bytes(&self) -> io::Result<u64> {
+            self.0.len_bytes()
+        }
+
+        fn read_bytes_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+            let read = self.0.read_bytes_at(offset, buf)?;
+            self.1.update(|count| count + read as u64);
+            Ok(read)
+        }
+    }
+
+    /// A multi of many small operations, whose data look like entries, each of them.
+    #[test]
+    fn lg_04_a_torn_multi_costs_as_much_as_it_is_long() {
+        const COUNT: u64 = 20_000;
+        let head = [&[0; 4][..], &[0xab; 4], &40_u32.to_be_bytes()].concat();
+        let one = [&[0xff; 20][..], &head, &[0xff; 8]].concat();
+        let bytes: Vec<u8> = one.iter().copied().cycle().take(40 * 20_000).collect();
+        let (looks, read) = (Cell::new(0), Cell::new(0));
+        let passed: Vec<Looked<'_>> =
+            (0..COUNT).map(|number| Looked(40 * number + 20..40 * number + 32, &looks)).collect();
+        let mut window = Window::new(Read(&bytes, &read)).unwrap();
+        assert_eq!(find_entry(&mut window, 0, &passed, None, 1 << 20).unwrap(), None);
+        let looks = looks.get();
+        // Thrice to see that it is the one, and once to leave it behind.
+        assert!((2 * COUNT..=5 * COUNT).contains(&looks), "{looks}");
+        assert!(read.get() <= 2 * bytes.len() as u64, "{} of {}", read.get(), bytes.len());
+    }
 
     /// Zeros, with an entry somewhere.
     struct Virtual {
@@ -116,8 +171,8 @@ mod tests {
         let entry_at = (4 << 30) + 77;
         let mut window = Window::new(Virtual { len: 5 << 30, entry_at, entry }).unwrap();
         let from = (4 << 30) - 1_000_000;
-        let found = find_entry(&mut window, from, &[], Some(Zxid::new(8)), 1 << 20).unwrap();
+        let found = find_entry(&mut window, from, NONE, Some(Zxid::new(8)), 1 << 20).unwrap();
         assert_eq!(found, Some((entry_at, Zxid::new(9))));
-        assert_eq!(find_entry(&mut window, (5 << 30) - 100_000, &[], None, 1 << 20).unwrap(), None);
+        assert_eq!(find_entry(&mut window, (5 << 30) - 100_000, NONE, None, 1 << 20).unwrap(), None);
     }
 }

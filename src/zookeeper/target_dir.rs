@@ -90,8 +90,11 @@ impl TargetDir {
 
     /// Ends a file: all of it is durable, but not its name. Its length in bytes.
     pub(super) fn finish(out: BufWriter<FileWriter>) -> Result<u64> {
-        let writer = out.into_inner().map_err(|e| Error::io("write a file", e.into_error()))?;
-        writer.file.sync().map_err(|e| Error::io("sync a file", e).in_file(writer.file.name()))?;
+        let writer = out.into_inner().map_err(|e| {
+            let (error, out) = e.into_parts();
+            Error::io("write a file", error).in_file(out.get_ref().name())
+        })?;
+        writer.file.sync().map_err(|e| Error::io("sync a file", e).in_file(writer.name()))?;
         Ok(writer.offset)
     }
 
@@ -137,6 +140,12 @@ fn is_ours(name: &str) -> bool {
 pub(super) struct FileWriter {
     file: Arc<dyn File>,
     offset: u64,
+}
+
+impl FileWriter {
+    pub(super) fn name(&self) -> &str {
+        self.file.name()
+    }
 }
 
 impl Write for FileWriter {

@@ -218,6 +218,18 @@ fn ix_01_a_directory_without_its_logs_is_refused_unless_it_is_to_have_none() {
     fs::remove_file(dir.path().join("version-2/log.1")).unwrap();
     let error = state(dir.path()).map(|(_, report)| report).unwrap_err();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Invalid, "zk_no_log"), "{error}");
+    let version = dir.path().join("version-2");
+    assert!(error.to_string().contains(&format!("no log in {}:", version.display())), "{error}");
+    // Which of two places is the one without.
+    let empty = tempfile::tempdir().unwrap();
+    let what = ImportOptions::new().data_log_dir(empty.path());
+    for (data, snapshot) in [(dir.path(), None), (empty.path(), Some(empty.path()))] {
+        let error = read_state(data, &what).map(|(_, report)| report).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains(&format!("no log in {}", empty.path().display())), "{told}");
+        let of_snapshot = snapshot.map(|dir| format!("no snapshot in {}", dir.display()));
+        assert!(of_snapshot.is_none_or(|of_snapshot| told.contains(&of_snapshot)), "{told}");
+    }
     let (_, report) = read_state(dir.path(), &ImportOptions::new().snapshot_alone(true)).unwrap();
     assert_eq!(report.last_zxid, Zxid::new(0x20));
 }
@@ -230,6 +242,13 @@ fn ix_01_a_link_is_no_reason_to_leave_a_file_out() {
         fs::rename(version.join(name), &elsewhere).unwrap();
         symlink(&elsewhere, version.join(name)).unwrap();
         let error = state(dir.path()).map(|(_, report)| report).unwrap_err();
+        assert_eq!((error.code(), error.at().file.as_deref()), ("zk_irregular", Some(name)), "{error}");
+        // So it is of one file by itself.
+        let link = version.join(name);
+        let error = match name {
+            "log.1" => LogFile::open(&link, 1 << 20).map(drop).unwrap_err(),
+            _ => SnapshotFile::open(&link, 1 << 20).map(drop).unwrap_err(),
+        };
         assert_eq!((error.code(), error.at().file.as_deref()), ("zk_irregular", Some(name)), "{error}");
     }
 }
@@ -249,6 +268,13 @@ fn ix_01_a_renamed_snapshot_is_not_believed() {
         );
         let skipped = report.findings.iter().find(|f| f.kind == FindingKind::SnapshotSkipped).unwrap();
         assert!(skipped.what.contains("[zk_order]"), "{skipped}");
+        // Beyond the logs' end, they would have to reach as far: the refusal says which file it is, and that it was renamed.
+        fs::rename(version.join("snapshot.24"), version.join("snapshot.99")).unwrap();
+        let error = state(dir.path()).map(|(_, report)| report).unwrap_err();
+        assert_eq!((error.code(), error.at().file.as_deref()), ("zk_gap", Some("log.1")), "{error}");
+        let told = error.to_string();
+        let why = "before snapshot.99 of 0x99, which cannot be used: its name tells 0x99";
+        assert!(told.contains(why) && told.contains("it was renamed [zk_order]"), "{told}");
     }
 }
 
@@ -510,7 +536,9 @@ fn bytes_behind_a_gz_snapshot_are_not_read() {
     let (whole, _) = state(dir.path()).unwrap();
     let path = dir.path().join("version-2/snapshot.20.gz");
     let snapshot = fs::read(&path).unwrap();
-    for behind in [&b"x"[..], b"\x1f", &[0; 600], &snapshot[..1]] {
+    for behind in
+        [&b"x"[..], b"\x1f", &[0; 600], &snapshot[..1], &snapshot[..2], b"\x1f\x8bjunk, and more of it"]
+    {
         fs::write(&path, [&snapshot[..], behind].concat()).unwrap();
         let (tree, report) = state(dir.path()).unwrap();
         assert_eq!(report.snapshot.as_deref(), Some("snapshot.20.gz"), "{:?}", report.findings);

@@ -37,7 +37,10 @@ pub(crate) fn run(arguments: &RestoreArguments, output: &mut Output) -> Result<(
     let is_made = !arguments.dry_run && make_dir(dest)?;
     let restored = arborlog::restore(source, dest, &options, &what);
     bar.end();
-    let report = restored.inspect_err(|_| unmake_dir(dest, is_made, "engine", output))?;
+    let report = restored.inspect_err(|error| {
+        unmake_dir(dest, is_made, "engine", output);
+        hint_of_source(error, arguments.source_log_dir.as_deref(), output);
+    })?;
     if !arguments.dry_run {
         output.settle(Outcome::Clean, "the state was restored");
     }
@@ -62,6 +65,18 @@ pub(crate) fn unmake_dir(dest: &Path, is_made: bool, what: &str, output: &mut Ou
     let holds_something = dest.read_dir().is_ok_and(|mut entries| entries.next().is_some());
     if is_made && std::fs::remove_dir(dest).is_err() && holds_something {
         output.add_hint(format!("{} has no {what} yet; the next attempt begins anew in it", dest.display()));
+    }
+}
+
+/// After a failure: where the log of the engine that was read may be, if it is not there.
+pub(crate) fn hint_of_source(error: &Error, source_log_dir: Option<&Path>, output: &mut Output) {
+    if error.code() == "generation_missing" {
+        output.add_hint(match source_log_dir {
+            None => "if the log of SRC is in another directory, name it: --source-log-dir DIR".to_owned(),
+            Some(dir) => {
+                format!("--source-log-dir names {}: is it the log_dir of SRC's server?", dir.display())
+            }
+        });
     }
 }
 

@@ -8,7 +8,7 @@ use crate::outcome::Outcome;
 use crate::output::{Failure, Output, counted, integer, maybe_zxid, zxid};
 use crate::place::no_engine;
 use crate::progress::SharedBar;
-use crate::restore::{SourceFindings, make_dir, unmake_dir};
+use crate::restore::{SourceFindings, hint_of_source, make_dir, unmake_dir};
 use crate::zookeeper_args::{ExportArguments, ImportArguments, ZookeeperCommand};
 use crate::zookeeper_files::{dump, verify};
 
@@ -165,7 +165,10 @@ fn run_export(arguments: &ExportArguments, output: &mut Output) -> Result<(), Fa
     let bar = SharedBar::new();
     let exported = export(source, dest, &what.on_progress(bar.shows()));
     bar.end();
-    let report = exported.inspect_err(|_| unmake_dir(dest, is_made, "version-2", output))?;
+    let report = exported.inspect_err(|error| {
+        unmake_dir(dest, is_made, "version-2", output);
+        hint_of_source(error, arguments.source_log_dir.as_deref(), output);
+    })?;
     if !arguments.dry_run {
         output.settle(Outcome::Clean, "the state was written");
     }

@@ -34,7 +34,9 @@ SRC is only read, also beside a live server. DEST gets a version-2 with a snapsh
     /// Read and check every byte of a ZooKeeper server's directory, and say what an import would find
     #[command(after_help = "Examples:
   arborlog zookeeper verify /var/lib/zookeeper
-  arborlog zookeeper verify --json /var/lib/zookeeper --data-log-dir /log/zookeeper && echo sound")]
+  arborlog zookeeper verify --json /var/lib/zookeeper --data-log-dir /log/zookeeper && echo sound
+  arborlog zookeeper verify /var/lib/zookeeper --salvage
+Every file is read, whatever --to-zxid, --to-time and --salvage say; they tell what an import with them would make.")]
     Verify(VerifyArguments),
 }
 
@@ -190,6 +192,18 @@ pub(crate) struct VerifyArguments {
     /// There is no log and is to be none
     #[arg(long)]
     pub(crate) snapshot_alone: bool,
+    /// The state after this txn, as an import with this switch would make it
+    #[arg(long, value_name = "ZXID", value_parser = parse_zxid)]
+    pub(crate) to_zxid: Option<Zxid>,
+    /// The state before the first txn of a later time: RFC 3339 in UTC, or milliseconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true, conflicts_with = "to_zxid")]
+    pub(crate) to_time: Option<i64>,
+    /// Say what an import would make that passes over damage; the damage is told, and the exit code is that of it
+    #[arg(long)]
+    pub(crate) salvage: bool,
+    /// The server ran without zookeeper.extendedTypesEnabled: what looks like a time to live is a session
+    #[arg(long)]
+    pub(crate) no_extended_types: bool,
 }
 
 impl ZookeeperCommand {

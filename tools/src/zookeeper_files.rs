@@ -2,7 +2,7 @@ use arborlog::zookeeper::{
     ImportOptions, LENGTH_LIMIT_DEFAULT, LogEnd, LogFile, NamedFile, OnDisk, SnapshotFile, SnapshotNode,
     ZkDirectory, read_state,
 };
-use arborlog::{Error, Zxid};
+use arborlog::{Error, RestoreTarget, Zxid};
 use serde_json::{Value, json};
 
 use crate::engine::acl_array;
@@ -105,7 +105,16 @@ pub(crate) fn verify(arguments: &VerifyArguments, output: &mut Output) -> Result
         let seen = read_log(&directory, file);
         print_file("log", file, &seen, output)?;
     }
-    let mut what = ImportOptions::new().snapshot_alone(arguments.snapshot_alone);
+    let target = match (arguments.to_zxid, arguments.to_time) {
+        (Some(zxid), _) => RestoreTarget::Zxid(zxid),
+        (None, Some(time_ms)) => RestoreTarget::TimeMs(time_ms),
+        (None, None) => RestoreTarget::Newest,
+    };
+    let mut what = ImportOptions::new()
+        .target(target)
+        .salvage(arguments.salvage)
+        .extended_types(!arguments.no_extended_types)
+        .snapshot_alone(arguments.snapshot_alone);
     if let Some(dir) = &arguments.data_log_dir {
         what = what.data_log_dir(dir);
     }

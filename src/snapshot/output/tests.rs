@@ -15,6 +15,14 @@ struct Faulty {
     align: u64,
     fault: Fault,
     bytes: Mutex<Vec<u8>>,
+    /// What it was when it was synced last.
+    synced: Mutex<Vec<u8>>,
+}
+
+impl Faulty {
+    fn new(align: u64, fault: Fault) -> Faulty {
+        Faulty { align, fault, bytes: Mutex::default(), synced: Mutex::default() }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +84,11 @@ impl File for Faulty {
     }
 
     fn sync(&self) -> io::Result<()> {
-        if matches!(self.fault, Fault::CannotSync) { Err(io::Error::other("EIO")) } else { Ok(()) }
+        if matches!(self.fault, Fault::CannotSync) {
+            return Err(io::Error::other("EIO"));
+        }
+        self.synced.lock().unwrap().clone_from(&self.bytes.lock().unwrap());
+        Ok(())
     }
 
     fn will_read(&self) {}
@@ -113,36 +125,78 @@ fn block(number: u64, offset: u64, data: usize) -> (Vec<u8>, BlockPlace) {
     (bytes, BlockPlace { offset, body_bytes })
 }
 
-/// Writes blocks of many sizes to such a file; returns it, what was expected in it, and what became of it.
-fn written(align: u64, fault: Fault, in_thread: bool) -> (Arc<Faulty>, Vec<u8>, Result<Option<Reading>>) {
-    let file = Arc::new(Faulty { align, fault, bytes: Mutex::default() });
+/// A file, what was expected in it, and what became of it.
+type Written = (Arc<Faulty>, Vec<u8>, Result<Option<Reading>>);
+
+/// Writes blocks of many sizes to such a file.
+fn written(align: u64, fault: Fault, in_thread: bool) -> Written {
+    let sizes = [3, PIECE_BYTES, 4 * PIECE_BYTES + 1, 0, 70_000, 70_000, 1];
+    written_of(align, fault, in_thread, &sizes, b"the trailer")
+}
+
+/// The same with blocks of such sizes, and such an end.
+fn written_of(align: u64, fault: Fault, in_thread: bool, sizes: &[usize], trailer: &[u8]) -> Written {
+    let file = Arc::new(Faulty::new(align, fault));
     let mut expected = header().encode().to_vec();
     assert_eq!(expected.len(), SNAPSHOT_HEADER_BYTES);
     let outcome =
         Output::begin(file.clone(), &header(), Box::new(|_| ()), in_thread).and_then(|mut output| {
-            for (number, data) in
-                [3, PIECE_BYTES, 4 * PIECE_BYTES + 1, 0, 70_000, 70_000, 1].into_iter().enumerate()
-            {
-                let (bytes, place) = block(number as u64, expected.len() as u64, data);
+            for (number, data) in sizes.iter().enumerate() {
+                let (bytes, place) = block(number as u64, expected.len() as u64, *data);
                 expected.extend_from_slice(&bytes);
                 output.push(&bytes)?;
                 output.block_ended(place);
             }
-            output.push(b"the trailer")?;
-            expected.extend_from_slice(b"the trailer");
+            output.push(trailer)?;
+            expected.extend_from_slice(trailer);
             output.finish()
         });
     (file, expected, outcome)
 }
 
+/// An alignment, whether a thread writes, and whether it reads again. 64 KiB is what some arrays of disks have, and more than
+/// a piece of the simulator's.
+const CASES: [(u64, bool, bool); 6] = [
+    (1, false, false),
+    (512, false, false),
+    (1, true, false),
+    (512, true, true),
+    (4096, true, true),
+    (64 * 1024, true, true),
+];
+
 #[test]
 fn the_file_is_what_was_pushed_whoever_writes_it() {
-    for (align, in_thread, is_read_again) in
-        [(1, false, false), (512, false, false), (1, true, false), (512, true, true), (4096, true, true)]
-    {
+    for (align, in_thread, is_read_again) in CASES {
         let (file, expected, outcome) = written(align, Fault::None, in_thread);
         assert_eq!(outcome.unwrap().is_some(), is_read_again, "{align} {in_thread}");
         assert!(*file.bytes.lock().unwrap() == expected, "{align} {in_thread}");
+        // Its length is durable, too: a sync before it is cut to it would leave zeros behind the trailer.
+        assert!(*file.synced.lock().unwrap() == expected, "{align} {in_thread}: {}", expected.len());
+    }
+}
+
+/// The last piece is empty then, but not what ended in the one before it.
+#[test]
+fn a_file_may_end_with_a_piece() {
+    // How long a block is beside its data.
+    let size = |data| block(0, SNAPSHOT_HEADER_BYTES as u64, data).0.len();
+    for pieces in 1..=3 {
+        let bytes = pieces * PIECE_BYTES - SNAPSHOT_HEADER_BYTES;
+        let data = bytes - (size(bytes / 2) - bytes / 2);
+        assert_eq!(size(data), bytes);
+        for (align, in_thread, is_read_again) in CASES {
+            let (file, expected, outcome) = written_of(align, Fault::None, in_thread, &[data], b"");
+            assert_eq!(expected.len() % PIECE_BYTES, 0);
+            let reading = outcome.unwrap();
+            assert_eq!(reading.is_some(), is_read_again, "{pieces} {align} {in_thread}");
+            assert!(*file.synced.lock().unwrap() == expected, "{pieces} {align} {in_thread}");
+            if is_read_again {
+                let flipped = Fault::Flips(expected.len() - 1);
+                let (.., outcome) = written_of(align, flipped, in_thread, &[data], b"");
+                assert_eq!(outcome.expect_err("a flipped byte").kind(), ErrorKind::Corrupt, "{pieces}");
+            }
+        }
     }
 }
 
@@ -176,7 +230,7 @@ fn a_failed_write_or_sync_is_told() {
 
 #[test]
 fn a_panic_of_the_pace_is_an_error() {
-    let file = Arc::new(Faulty { align: 512, fault: Fault::None, bytes: Mutex::default() });
+    let file = Arc::new(Faulty::new(512, Fault::None));
     let mut output = Output::begin(file, &header(), Box::new(|_| panic!("as asked for")), true).unwrap();
     let outcome = (0..9).try_for_each(|_| output.push(&vec![0; PIECE_BYTES]));
     let error = outcome.and_then(|()| output.finish().map(drop)).expect_err("a panic");

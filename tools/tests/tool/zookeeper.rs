@@ -3,8 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::engine_sample::{all_files, all_unchanged};
+use serde_json::Value;
+
+use crate::engine_sample::{all_files, all_unchanged, options, work};
 use crate::sample::arborlog;
 
 /// A directory that a real server wrote.
@@ -164,6 +167,8 @@ fn exit_codes_of_all_verbs_are_of_one_mould() {
     codes("no log", "zk_no_log");
     symlink(trial.path().join("log"), &log).unwrap();
     codes("a link", "zk_irregular");
+    let run = arborlog("zookeeper dump DIR/version-2/log.1", dir.path()).exits(3);
+    assert_eq!(run.json()[0]["error"]["code"], "zk_irregular", "{run:?}");
     // What the format does not have.
     let engine = trial.path().join("containers");
     let source = recorded("containers-ttl/data");
@@ -241,5 +246,100 @@ fn import_restore_and_export_are_of_one_mould() {
         arborlog(&format!("{verb} --dry-run"), trial.path()).exits(3);
         let usage = arborlog(&format!("{verb} --to-zxid 1 --to-time 1"), trial.path());
         usage.exits(2);
+    }
+}
+
+#[test]
+fn what_verify_says_is_what_an_import_with_the_same_switches_makes() {
+    let dir = copy("multi/data");
+    let log = dir.path().join("version-2/log.1");
+    let mut bytes = fs::read(&log).unwrap();
+    // In the middle of its entries, which end at byte 10774.
+    bytes[5000] ^= 1;
+    fs::write(&log, bytes).unwrap();
+    let trial = tempfile::tempdir().unwrap();
+    let dest = trial.path().join("new");
+    let ttl = recorded("containers-ttl/data");
+    for (source, switches, code) in [
+        (dir.path(), "", 1),
+        (dir.path(), "--salvage", 1),
+        (dir.path(), "--to-zxid 0x8", 1),
+        (dir.path(), "--to-zxid 0x8 --salvage", 1),
+        (dir.path(), "--to-time 1", 1),
+        (&ttl, "--no-extended-types", 0),
+        (&ttl, "--to-zxid 0x999", 3),
+    ] {
+        let switches = if switches.is_empty() { String::new() } else { format!(" {switches}") };
+        let verify = format!("zookeeper verify --json DIR{switches}");
+        let state = arborlog(&verify, source).exits(code).json().pop().unwrap();
+        let import = format!("zookeeper import --json --dry-run DIR {}{switches}", dest.display());
+        let made = arborlog(&import, source).json().pop().unwrap();
+        if state["error"].is_null() {
+            for field in ["digest", "last_zxid", "nodes", "sessions", "replayed", "findings"] {
+                assert_eq!(state[field], made[field], "{switches}: {field}");
+            }
+        } else {
+            assert_eq!(state["error"]["code"], made["error"]["code"], "{switches}: {state} {made}");
+        }
+    }
+    let told = arborlog("zookeeper verify DIR --salvage", dir.path()).exits(1).out;
+    assert!(told.contains("damaged: ") && told.contains("the state at 0x"), "{told}");
+    arborlog("zookeeper verify DIR --to-zxid 1 --to-time 1", dir.path()).exits(2);
+}
+
+#[test]
+fn who_forgets_where_the_log_of_the_source_is_is_told_of_the_switch() {
+    let trial = tempfile::tempdir().unwrap();
+    let at = |name: &str| trial.path().join(name).display().to_string();
+    fs::create_dir(at("logs")).unwrap();
+    fs::create_dir(at("other")).unwrap();
+    let verb = format!(
+        "zookeeper import {} {} --log-dir {}",
+        recorded("multi/data").display(),
+        at("engine"),
+        at("logs")
+    );
+    arborlog(&verb, trial.path()).exits(0);
+    for verb in ["restore DIR/engine DIR/new", "zookeeper export --format 3.9 DIR/engine DIR/new"] {
+        let run = arborlog(verb, trial.path()).exits(1);
+        assert!(run.err.contains("[generation_missing]"), "{run:?}");
+        assert!(run.err.contains("name it: --source-log-dir DIR"), "{run:?}");
+        let run = arborlog(&format!("{verb} --source-log-dir DIR/other"), trial.path()).exits(1);
+        assert!(run.err.contains(&format!("--source-log-dir names {}", at("other"))), "{run:?}");
+        arborlog(&format!("{verb} --source-log-dir DIR/logs --dry-run"), trial.path()).exits(0);
+    }
+}
+
+/// The size of files is limited to 1 KiB, which the tool takes for a full disk.
+#[test]
+fn ix_05_a_full_disk_names_the_file() {
+    let trial = tempfile::tempdir().unwrap();
+    let (large, young, dest) =
+        (trial.path().join("large"), trial.path().join("young"), trial.path().join("new"));
+    let source = recorded("snapcount/data");
+    arborlog(&format!("zookeeper import {} {}", source.display(), large.display()), trial.path()).exits(0);
+    fs::create_dir(&young).unwrap();
+    let (engine, _) = options().open(&young).unwrap();
+    work(&engine, 1, 19, "data");
+    engine.close().unwrap();
+    for (engine, switches, begin) in [
+        (&large, "--compression none", "snapshot.e33"),
+        (&large, "--compression gz", "snapshot.e33.gz"),
+        (&large, "--compression snappy", "snapshot.e33.snappy"),
+        (&young, "--log-tail", "log.300000001"),
+    ] {
+        let verb = format!("zookeeper export {} {} --format 3.9 --json", engine.display(), dest.display());
+        let script = "trap '' XFSZ; ulimit -f 1; exec \"$@\"";
+        let output = Command::new("bash")
+            .args(["-c", script, "bash", env!("CARGO_BIN_EXE_arborlog")])
+            .args(verb.split(' '))
+            .args(switches.split(' '))
+            .output()
+            .unwrap();
+        let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let (error, code) = (&object["error"], output.status.code());
+        assert_eq!((&error["code"], code), (&"no_space".into(), Some(3)), "{switches}: {object}");
+        assert_eq!(error["file"], begin, "{switches}: {object}");
+        assert!(!dest.exists(), "{switches}");
     }
 }
