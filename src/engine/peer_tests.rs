@@ -209,7 +209,7 @@ fn ls_07_what_is_not_applied_here_is_not_told_of() {
 /// What makes a diff too large is the newest snapshot, and never less than 4 MiB.
 #[test]
 fn ls_12_a_diff_is_bounded_by_a_third_of_the_newest_snapshot() {
-    let log = LogOptions::new().segment_bytes(8 << 20).idle_mark(None);
+    let log = LogOptions::new().segment_bytes(4 << 20).idle_mark(None);
     let (home, engine) = simulated(&options().log(log).recent(0, 0).snapshots_kept(3));
     let large = vec![7; 1_000_000];
     let reason = |behind| engine.sync_plan(Zxid::new(engine.applied_zxid().get() - behind)).decision.reason;

@@ -263,6 +263,8 @@ mod simulated {
                 engine.snapshot().unwrap().join().unwrap();
             }
         }
+        // No txn tells of it.
+        engine.enter_epoch(Epoch::new(3)).unwrap();
         engine.close().unwrap();
         home
     }
@@ -282,7 +284,7 @@ mod simulated {
                 let (engine, report) = open(&home);
                 assert_eq!(
                     (report.last_zxid, engine.current_epoch()),
-                    (Zxid::from_parts(2, 30), Epoch::new(2))
+                    (Zxid::from_parts(2, 30), Epoch::new(3))
                 );
                 engine.close().unwrap();
                 assert_eq!((home.generations().unwrap(), spare()), (vec![1], 0));
@@ -290,7 +292,7 @@ mod simulated {
             let report = in_place(&home, 20).unwrap();
             let (engine, opened) = open(&home);
             assert_eq!((opened.digest, opened.last_zxid), (report.digest, Zxid::from_parts(2, 20)));
-            assert_eq!(engine.current_epoch(), Epoch::new(2), "the log's fence stays");
+            assert_eq!(engine.current_epoch(), Epoch::new(3), "the log's fence stays");
             engine.close().unwrap();
             let now = home.generations().unwrap();
             assert!(now.len() == 2 && now[0] == 1, "what was in use and what is: {now:?}");

@@ -83,6 +83,11 @@ fn ep_03_nothing_is_let_in_while_an_epoch_becomes_durable() {
     let mut expected: Vec<Zxid> = (1..=last).map(|n| Zxid::from_parts(1, n)).collect();
     expected.push(Zxid::from_parts(2, 1));
     assert_eq!(content(&log), expected);
+    // Also without a record of it.
+    log.advance_epoch(Epoch::new(3)).unwrap();
+    drop(log);
+    disk.crash(CrashImage::DropUnsynced);
+    assert_eq!(open(&disk).epoch(), Epoch::new(3));
 }
 
 #[test]
