@@ -275,6 +275,7 @@ fn ls_06_a_snapshot_takes_nothing_back_that_was_acknowledged() {
         assert_eq!(error.kind(), ErrorKind::Io, "{txns}");
         let (engine, report) = open(&home, Commit::WhenDurable).unwrap();
         assert_eq!((report.last_zxid, report.digest), (*acknowledged, *digest), "{txns}");
+        assert_eq!(engine.accepted_epoch(), LEADER, "promised before anything else");
         let mut whole = send(&leader, SyncPlan::Snapshot);
         let missing = whole.txns.remove(3).unwrap();
         let error = engine.learn(LEADER, SyncPlan::Snapshot, &mut whole).map(drop).unwrap_err();
