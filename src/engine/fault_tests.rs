@@ -450,6 +450,8 @@ fn ls_07_what_is_not_durable_here_is_not_told_of() {
     assert!(matches!(engine.health(), Health::Failed(_)));
     assert_eq!(submit(12).map(|_| ()).unwrap_err().kind(), ErrorKind::Poisoned);
     assert_eq!(engine.sync_plan(ten).decision.plan, SyncPlan::UpToDate, "a peer is told of no more");
+    let (nine, plan) = (Zxid::new(9), engine.sync_plan(Zxid::new(9)).decision.plan);
+    assert_eq!(plan, SyncPlan::Diff { after: nine, through: ten });
     assert!(engine.snapshot().unwrap().join().is_err(), "nor is it in a snapshot");
     drop(engine);
     home.cut_all(CrashImage::DropUnsynced);

@@ -2,21 +2,19 @@ use std::fmt;
 
 use crate::base::{Result, Zxid};
 use crate::format::{Txn, TxnBody};
-use crate::log::{Log, LogPin, LogReader};
+use crate::log::{Log, LogReader};
 
 /// The changes below a path, out of the log, in order: those of the past, and those to come.
 pub struct ChangeFeed {
+    /// It keeps what it has not read from being purged, and nothing else.
     reader: LogReader,
-    /// What is still to be read is not purged.
-    _pin: LogPin,
     prefix: String,
 }
 
 impl ChangeFeed {
     pub(super) fn new(log: &Log, after: Zxid, prefix: &str) -> Result<ChangeFeed> {
-        let pin = log.pin(after)?;
         let prefix = prefix.trim_end_matches('/').to_owned();
-        Ok(ChangeFeed { reader: log.reader(after)?, _pin: pin, prefix })
+        Ok(ChangeFeed { reader: log.reader(after)?, prefix })
     }
 
     /// Hands the next txn that touches the path to `take`; none if there is none that is durable yet. Errors are told
@@ -70,12 +68,35 @@ fn touches(body: &TxnBody<'_>, prefix: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Code;
+    use crate::format::{Ops, Paths};
 
     #[test]
     fn a_prefix_ends_at_a_slash() {
         let delete = |path| TxnBody::Delete { path };
         assert!(touches(&delete("/a/b"), "/a") && touches(&delete("/a"), "/a") && touches(&delete("/x"), ""));
         assert!(!touches(&delete("/ab"), "/a") && !touches(&delete("/"), "/a"));
-        assert!(!touches(&TxnBody::Error { code: crate::base::Code::NO_NODE }, ""));
+        assert!(!touches(&TxnBody::Error { code: Code::NO_NODE }, ""));
+    }
+
+    #[test]
+    fn what_has_many_paths_is_told_to_who_asked_for_one_of_them() {
+        let paths = ["/x".to_owned(), "/a/b".to_owned()];
+        let paths = Paths::from_slice(&paths);
+        for body in [TxnBody::DeleteAll { paths }, TxnBody::CloseSession { paths: Some(paths) }] {
+            assert!(touches(&body, "/a") && touches(&body, "/x") && touches(&body, ""), "{body:?}");
+            assert!(!touches(&body, "/b") && !touches(&body, "/x/y"), "{body:?}");
+        }
+        // Sessions have no path.
+        for body in [TxnBody::CreateSession { timeout_ms: 1 }, TxnBody::CloseSession { paths: None }] {
+            assert!(touches(&body, "") && !touches(&body, "/a"), "{body:?}");
+        }
+        // A multi that failed has changed nothing, whatever it was to do.
+        let (delete, check) = (TxnBody::Delete { path: "/a" }, TxnBody::Check { path: "/c", version: 1 });
+        let done = [check, delete];
+        let done = TxnBody::Multi(Ops::from_slice(&done));
+        assert!(touches(&done, "/a") && !touches(&done, "/c"));
+        let failed = [delete, TxnBody::Error { code: Code::NO_NODE }];
+        assert!(!touches(&TxnBody::Multi(Ops::from_slice(&failed)), "/a"));
     }
 }

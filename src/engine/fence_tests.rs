@@ -7,9 +7,9 @@ use super::manifest_file::ManifestFile;
 use super::pipeline::Unobserved;
 use super::sim_home::SimHome;
 use super::*;
-use crate::base::{Clock, Epoch, ErrorKind};
-use crate::format::Acl;
-use crate::log::LogOptions;
+use crate::base::{Clock, Epoch, ErrorKind, Zxid};
+use crate::format::{Acl, Txn, TxnBody};
+use crate::log::{LogOptions, Record};
 use crate::sim::{Effect, Fault, FaultOp};
 use crate::tree::{CreateRequest, Request};
 
@@ -96,4 +96,38 @@ fn ep_03_nobody_is_accepted_while_a_txn_is_logged() {
         accepting.join().unwrap().unwrap();
     });
     assert_eq!(engine.accepted_epoch(), Epoch::new(1));
+}
+
+/// The last zxid of an epoch was given. A server that stands alone begins the next epoch, as durably as any; one of an
+/// ensemble is elected anew.
+#[test]
+fn ep_01_a_server_that_stands_alone_goes_on_in_the_next_epoch_and_no_other_does() {
+    let (home, engine) = simulated();
+    engine.enter_epoch(Epoch::new(1)).unwrap();
+    assert_eq!(engine.zxids_left(), u32::MAX, "none of the epoch is given");
+    create(&engine, "/first");
+    assert_eq!(engine.zxids_left(), u32::MAX - 1);
+    engine.close().unwrap();
+    let (log, _) = options().log.open_sim(&home.disk(Room::Log, 1)).unwrap();
+    let last = Zxid::from_parts(1, u32::MAX);
+    let body = TxnBody::CreateSession { timeout_ms: 1 };
+    let txn = Txn { zxid: last, time_ms: 1, session_id: 7, cxid: 0, digest: None, body }.to_buf();
+    log.append(&Record::new(last, 1, txn.as_bytes())).unwrap().wait().unwrap();
+    log.close().unwrap();
+    let by_server = options().commit(Commit::ByServer);
+    let (engine, _) = by_server.open_home(home.clone(), Box::new(Unobserved)).unwrap();
+    assert_eq!((engine.applied_zxid(), engine.zxids_left()), (last, 0));
+    let submit =
+        |engine: &Engine| engine.submit(&Request::CreateSession { timeout_ms: 1 }, &Caller::default());
+    assert_eq!(submit(&engine).map(drop).unwrap_err().kind(), ErrorKind::CounterExhausted);
+    assert_eq!((engine.accepted_epoch(), engine.current_epoch()), (Epoch::new(1), Epoch::new(1)));
+    engine.close().unwrap();
+    let (engine, _) = options().open_home(home.clone(), Box::new(Unobserved)).unwrap();
+    assert_eq!(submit(&engine).unwrap().wait().unwrap().zxid, Zxid::from_parts(2, 1));
+    assert_eq!((engine.accepted_epoch(), engine.current_epoch()), (Epoch::new(2), Epoch::new(2)));
+    let written = ManifestFile::read(&home.root()).unwrap().unwrap();
+    assert_eq!(written.get().accepted, Epoch::new(2), "accepted before it is entered");
+    assert_eq!(engine.zxids_left(), u32::MAX - 1);
+    engine.enter_epoch(Epoch::new(3)).unwrap();
+    assert_eq!(engine.zxids_left(), u32::MAX, "none of the new epoch is given");
 }

@@ -186,6 +186,83 @@ mod tests {
         assert!(points > 20 && anew > 15, "{points} {anew}");
     }
 
+    /// What an attempt has left is no part of the next one, which may be of another state.
+    #[test]
+    fn nothing_of_an_attempt_that_was_cut_off_is_in_the_next_one() {
+        let options = EngineOptions::new().log(LogOptions::new().segment_bytes(16 << 10)).snap_count(0);
+        let tree = |txns: usize| {
+            let mut tree = DataTree::new();
+            for txn in random_txns(5, txns) {
+                tree.apply(&txn.as_txn(), &mut ());
+            }
+            tree
+        };
+        let mut points = 0;
+        for cut in [Cut::Disk(0), Cut::Next(Room::Log), Cut::Next(Room::Snapshots)] {
+            for operations in 1..300 {
+                let image = image_of(operations);
+                let home = Arc::new(SimHome::new(operations));
+                let begin = || Foundation::begin_in(home.clone(), &options);
+                let foundation = begin().unwrap();
+                home.cut_at(cut, operations, image);
+                let is_done = foundation.finish(tree(40), Epoch::new(9)).is_ok();
+                home.cut_all(image);
+                let Ok(again) = begin() else { break };
+                assert!(!is_done);
+                again.finish(tree(25), Epoch::new(9)).unwrap();
+                let (_engine, report) = options.open_home(home.clone(), Box::new(Unobserved)).unwrap();
+                assert_eq!(report.digest, tree(25).digest(), "{cut:?} {operations} {image:?}");
+                points += 1;
+            }
+        }
+        assert!(points > 15, "{points}");
+    }
+
+    /// An attempt at another database in the place of one that was cut off, and cut off itself: neither is left so that
+    /// nobody knows whose it is.
+    #[test]
+    fn an_attempt_may_be_cut_off_while_it_clears_away_another_one() {
+        let options = EngineOptions::new().log(LogOptions::new().segment_bytes(16 << 10)).snap_count(0);
+        let other = options.log.clone().expected_database_id(DatabaseId::from_bytes([9; 16]));
+        let other = options.clone().log(other);
+        for operations in 1.. {
+            let image = image_of(operations);
+            let home = Arc::new(SimHome::new(operations));
+            let begin = |options| Foundation::begin_in(home.clone(), options).unwrap();
+            home.cut_at(Cut::Next(Room::Log), 8, image);
+            assert!(begin(&options).finish(DataTree::new(), Epoch::ZERO).is_err());
+            home.cut_all(image);
+            let again = begin(&other);
+            home.cut_at(Cut::Disk(0), operations, image);
+            let is_done = again.finish(DataTree::new(), Epoch::ZERO).is_ok();
+            home.cut_all(image);
+            if is_done {
+                assert!(operations > 5, "{operations}");
+                return;
+            }
+            if home.root().list().unwrap().iter().all(|entry| entry.name != ENGINE_MANIFEST_NAME) {
+                begin(&other).finish(DataTree::new(), Epoch::ZERO).unwrap();
+            }
+            options.open_home(home, Box::new(Unobserved)).unwrap();
+        }
+    }
+
+    /// Between the look and the writing, which may be hours, somebody else may have come.
+    #[test]
+    fn what_has_come_since_the_begin_is_no_place_for_an_engine() {
+        let (dir, options) = (tempfile::tempdir().unwrap(), EngineOptions::new());
+        let begun = || Foundation::begin(dir.path(), &options).unwrap();
+        let finish = |foundation: Foundation| foundation.finish(DataTree::new(), Epoch::ZERO).unwrap_err();
+        let foundation = begun();
+        let lock = take_lock(foundation.home.root().as_ref()).unwrap();
+        assert_eq!(finish(foundation).kind(), ErrorKind::Locked);
+        drop(lock);
+        let foundation = begun();
+        std::fs::write(dir.path().join("mine"), b"").unwrap();
+        assert_eq!(finish(foundation).code(), "restore_not_empty");
+        assert!(!dir.path().join(MARK_NAME).exists());
+    }
+
     #[test]
     fn what_was_cut_off_is_made_again_and_nothing_else_is_touched() {
         let dir = tempfile::tempdir().unwrap();

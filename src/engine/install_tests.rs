@@ -6,7 +6,7 @@ use super::*;
 use crate::base::{Epoch, ErrorKind, Zxid};
 use crate::format::{Acl, TxnBuf};
 use crate::log::LogOptions;
-use crate::tree::{CreateMode, CreateRequest, DataTree, Request, Walk};
+use crate::tree::{Change, CreateMode, CreateRequest, DataTree, Request, Walk};
 
 fn options() -> EngineOptions {
     EngineOptions::new().log(LogOptions::new().segment_bytes(256 << 10)).snap_count(0)
@@ -217,4 +217,26 @@ fn ls_09_what_is_no_snapshot_is_not_read_to_its_end() {
     let error = engine.install(Epoch::ZERO, &mut zeros).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert!(zeros.0 <= 4 << 20, "{} bytes", zeros.0);
+}
+
+/// Who reads changes, and who is told of them, when the state is replaced.
+#[test]
+fn ls_09_readers_of_the_old_history_are_told_and_the_observer_stays() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bytes = sent(&leader(here.path()));
+    let told = Arc::new(AtomicU64::new(0));
+    let count = told.clone();
+    let observer = move |_: Change<'_>| {
+        count.fetch_add(1, Ordering::Relaxed);
+    };
+    let (engine, _) = options().open_observed(there.path(), observer).unwrap();
+    make(&engine, "/old", CreateMode::Persistent);
+    let mut feed = engine.changes(Zxid::ZERO, "").unwrap();
+    let (engine, _) = engine.install(EPOCH, &mut bytes.as_slice()).unwrap();
+    assert_eq!(feed.next_txn(|_| ()).unwrap_err().kind(), ErrorKind::NotInLog, "it is no history any more");
+    let before = told.load(Ordering::Relaxed);
+    make(&engine, "/new", CreateMode::Persistent);
+    assert!(told.load(Ordering::Relaxed) > before, "nobody is told any more");
 }

@@ -10,7 +10,7 @@ use super::sim_home::{Cut, SimHome, image_of};
 use super::simulation::{Sent, send};
 use super::*;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
-use crate::format::{Acl, TxnBuf};
+use crate::format::{Acl, Txn, TxnBody, TxnBuf};
 use crate::log::LogOptions;
 use crate::sim::CrashImage;
 use crate::tree::{CreateRequest, Request};
@@ -275,6 +275,7 @@ fn ls_06_a_snapshot_takes_nothing_back_that_was_acknowledged() {
         assert_eq!(error.kind(), ErrorKind::Io, "{txns}");
         let (engine, report) = open(&home, Commit::WhenDurable).unwrap();
         assert_eq!((report.last_zxid, report.digest), (*acknowledged, *digest), "{txns}");
+        assert_eq!(engine.accepted_epoch(), LEADER, "promised before anything else");
         let mut whole = send(&leader, SyncPlan::Snapshot);
         let missing = whole.txns.remove(3).unwrap();
         let error = engine.learn(LEADER, SyncPlan::Snapshot, &mut whole).map(drop).unwrap_err();
@@ -314,4 +315,35 @@ fn ls_06_what_is_older_than_the_entered_epoch_comes_with_a_snapshot() {
     grow(&engine, LEADER.get(), 3, "c", &mut old);
     engine.close().unwrap();
     assert_eq!(open(&home, Commit::WhenDurable).unwrap().1.last_zxid, Zxid::from_parts(4, 3));
+}
+
+/// What comes behind a snapshot is held against the state and the leader like any txn, and a request that failed is one.
+#[test]
+fn ls_04_what_comes_behind_a_snapshot_has_to_fit() {
+    let (leader, _) = open(&Arc::new(SimHome::new(6)), Commit::WhenDurable).unwrap();
+    grow(&leader, 1, 5, "a", &mut history());
+    leader.snapshot().unwrap().join().unwrap();
+    let failed = Request::Delete { path: "/none", version: -1 };
+    assert!(!leader.submit(&failed, &Caller::default()).unwrap().wait().unwrap().code().is_ok());
+    grow(&leader, 1, 2, "b", &mut history());
+    let last = leader.applied_zxid();
+    grow(&leader, 3, 2, "c", &mut history());
+    let learn = |epoch, sent: &mut Sent| {
+        let (engine, _) = open(&Arc::new(SimHome::new(5)), Commit::WhenDurable).unwrap();
+        engine.learn(Epoch::new(epoch), SyncPlan::Snapshot, sent).map(|(engine, _)| engine.applied_zxid())
+    };
+    let all = || send(&leader, SyncPlan::Snapshot);
+    assert_eq!(learn(3, &mut all()).unwrap(), leader.applied_zxid());
+    // The leader of the first epoch has no txns of the third.
+    assert_eq!(learn(1, &mut all()).unwrap_err().kind(), ErrorKind::Invalid);
+    let mut sent = all();
+    sent.txns.retain(|txn| txn.zxid() <= last);
+    assert_eq!(learn(1, &mut sent).unwrap(), last);
+    // A txn that does what cannot be done to this state.
+    let mut sent = all();
+    let body = TxnBody::SetData { path: "/none", data: None, version: 7 };
+    let zxid = sent.txns[1].zxid();
+    sent.txns[1] = Txn { zxid, time_ms: 1, session_id: 0, cxid: 0, digest: None, body }.to_buf();
+    let error = learn(3, &mut sent).unwrap_err();
+    assert_eq!((error.kind(), error.at().zxid), (ErrorKind::OutOfOrder, Some(zxid)), "{error}");
 }

@@ -12,7 +12,7 @@ use super::sim_home::{Cut, SimHome, image_of};
 use super::*;
 use crate::base::{Epoch, ErrorKind, Result, Zxid};
 use crate::format::snapshot::snapshot_name;
-use crate::format::{Acl, ENGINE_MANIFEST_NAME, segment_name};
+use crate::format::{Acl, DatabaseId, ENGINE_MANIFEST_NAME, segment_name};
 use crate::log::LogOptions;
 use crate::sim::{Effect, Fault, FaultOp, NamePattern};
 use crate::tree::{CreateRequest, Request, SetWatches, WatchTable};
@@ -394,4 +394,18 @@ fn tr_05_the_base_of_a_truncation_reaches_the_log_and_not_beyond_the_target() {
     assert_eq!(engine.snapshots(), [end, old], "nothing was removed");
     let (engine, report, _) = engine.truncate(leader, end).unwrap();
     assert_eq!((report.last_zxid, engine.applied_zxid(), engine.tree().digest()), (end, end, digest));
+}
+
+/// The id that is asked for is the manifest's, not only the log's: the log is asked for the manifest's.
+#[test]
+fn another_database_than_the_one_asked_for_is_refused() {
+    let home = Arc::new(SimHome::new(11));
+    let open = |id| {
+        let options = options();
+        let log = options.log.clone().expected_database_id(DatabaseId::from_bytes([id; 16]));
+        options.log(log).open_home(home.clone(), Box::new(Unobserved)).map(drop)
+    };
+    open(7).unwrap();
+    assert_eq!(open(8).unwrap_err().kind(), ErrorKind::WrongOwner);
+    open(7).unwrap();
 }

@@ -52,6 +52,8 @@ mod learn_tests;
 #[cfg(test)]
 mod loss_tests;
 #[cfg(test)]
+mod peer_tests;
+#[cfg(test)]
 mod restore_tests;
 #[cfg(any(test, feature = "sim"))]
 mod sim_home;

@@ -153,6 +153,12 @@ impl Pipeline {
         Zxid::new(self.applied.load(Ordering::Acquire))
     }
 
+    /// The same, and those of the newest txns that are in memory: all that are applied up to it, as far back as they go.
+    pub(super) fn applied_and_recent(&self) -> (Zxid, Vec<Zxid>) {
+        let recent = self.recent.lock();
+        (self.applied(), recent.zxids())
+    }
+
     /// The last txn that is logged.
     pub(super) fn last_logged(&self) -> Zxid {
         Zxid::new(self.logged.load(Ordering::Acquire))
@@ -210,11 +216,12 @@ impl Pipeline {
             let outcomes = self
                 .tree
                 .apply_group(txns, &mut Told { observer: observer.as_mut(), failure: &self.failure });
-            self.applied.store(last.get(), Ordering::Release);
             let errors = outcomes.iter().filter(|outcome| !outcome.code().is_ok()).count();
             self.counters.applied(outcomes.len() as u64, errors as u64);
             let now_ns = self.counters.now_ns();
+            // Told under the lock: a plan for a peer takes what is applied and is not here for what only the peer has.
             let mut recent = self.recent.lock();
+            self.applied.store(last.get(), Ordering::Release);
             for (pending, outcome) in batch.drain(..).zip(outcomes) {
                 tell(pending.zxid, &outcome);
                 let Pending { zxid, txn, found, slot, since_ns } = pending;

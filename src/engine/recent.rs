@@ -75,6 +75,12 @@ mod tests {
         assert!(recent.between(Zxid::new(3), Zxid::new(6)).is_none(), "6 is not here yet");
         recent.push(txn(6, 9_990));
         assert_eq!(recent.zxids(), [6].map(Zxid::new), "one is always kept");
+        // A large one that has gone leaves its room.
+        for zxid in 7..=9 {
+            recent.push(txn(zxid, 10));
+        }
+        assert_eq!(recent.zxids(), [7, 8, 9].map(Zxid::new));
+        assert_eq!(recent.between(Zxid::new(7), Zxid::new(9)).map(|got| got.len()), Some(2), "7 is here");
         let mut none = Recent::new(0, 10_000);
         none.push(txn(1, 1));
         assert!(none.zxids().is_empty());

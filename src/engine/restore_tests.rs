@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::*;
 use crate::base::{Epoch, ErrorKind, Zxid};
-use crate::format::Acl;
-use crate::log::LogOptions;
+use crate::format::{Acl, AclBuf, Create, CreateKind, Txn, TxnBody};
+use crate::log::{Execution, LogOptions};
 use crate::tree::{CreateMode, CreateRequest, Request};
 
 fn options() -> EngineOptions {
@@ -224,4 +224,170 @@ fn a_restore_makes_nothing_inside_what_it_reads() {
     assert!(!beside.exists() && !new(dir.path()).exists());
     std::fs::create_dir(&beside).unwrap();
     restore(dir.path(), &beside, &options(), &what).unwrap();
+}
+
+mod simulated {
+    use std::sync::Arc;
+
+    use super::super::home::{Home, Room};
+    use super::super::manifest_file::ManifestFile;
+    use super::super::pipeline::Unobserved;
+    use super::super::sim_home::{Cut, SimHome};
+    use super::*;
+    use crate::sim::{CrashImage, Effect, Fault, FaultOp, NamePattern};
+
+    fn options() -> EngineOptions {
+        EngineOptions::new().log(LogOptions::new().segment_bytes(16 << 10).idle_mark(None)).snap_count(0)
+    }
+
+    fn open(home: &Arc<SimHome>) -> (Engine, OpenReport) {
+        options().open_home(home.clone(), Box::new(Unobserved)).unwrap()
+    }
+
+    fn in_place(home: &Arc<SimHome>, zxid: u32) -> crate::Result<RestoreReport> {
+        let what = RestoreOptions::new().target(RestoreTarget::Zxid(Zxid::from_parts(2, zxid)));
+        super::super::restore::in_place(&(home.clone() as Arc<dyn Home>), &options(), &what)
+    }
+
+    /// Thirty txns of the second epoch, with a snapshot at the 5th and one at the 10th.
+    fn closed() -> Arc<SimHome> {
+        let home = Arc::new(SimHome::new(3));
+        let (engine, _) = open(&home);
+        engine.enter_epoch(Epoch::new(2)).unwrap();
+        let acl = [Acl::open()];
+        for n in 1..=30 {
+            let path = format!("/{n}");
+            let create = Request::Create(CreateRequest::new(&path, b"data", &acl));
+            engine.submit_at(&create, &Caller::default(), 1).unwrap().wait().unwrap();
+            if n == 5 || n == 10 {
+                engine.snapshot().unwrap().join().unwrap();
+            }
+        }
+        // No txn tells of it.
+        engine.enter_epoch(Epoch::new(3)).unwrap();
+        engine.close().unwrap();
+        home
+    }
+
+    /// What an attempt has left that failed is named before it is written, and goes with the next one or the next open.
+    #[test]
+    fn what_a_failed_restore_in_place_has_left_is_removed() {
+        for opens in [false, true] {
+            let home = closed();
+            home.cut_at(Cut::Next(Room::Log), 3, CrashImage::KeepAll);
+            assert!(in_place(&home, 20).is_err());
+            assert_eq!(home.generations().unwrap(), [1, 2]);
+            let spare = || ManifestFile::read(&home.root()).unwrap().unwrap().get().spare;
+            assert_eq!(spare(), 2);
+            home.cut_all(CrashImage::KeepAll);
+            if opens {
+                let (engine, report) = open(&home);
+                assert_eq!(
+                    (report.last_zxid, engine.current_epoch()),
+                    (Zxid::from_parts(2, 30), Epoch::new(3))
+                );
+                engine.close().unwrap();
+                assert_eq!((home.generations().unwrap(), spare()), (vec![1], 0));
+            }
+            let report = in_place(&home, 20).unwrap();
+            let (engine, opened) = open(&home);
+            assert_eq!((opened.digest, opened.last_zxid), (report.digest, Zxid::from_parts(2, 20)));
+            assert_eq!(engine.current_epoch(), Epoch::new(3), "the log's fence stays");
+            engine.close().unwrap();
+            let now = home.generations().unwrap();
+            assert!(now.len() == 2 && now[0] == 1, "what was in use and what is: {now:?}");
+            // What was kept is nobody's spare, and its number is not given again.
+            in_place(&home, 20).unwrap();
+            assert_eq!(home.generations().unwrap().len(), 3);
+        }
+    }
+
+    #[test]
+    fn a_number_that_somebody_uses_is_not_given() {
+        let home = closed();
+        // Made by hand, and named by no manifest.
+        home.room(Room::Snapshots, 7).unwrap();
+        in_place(&home, 20).unwrap();
+        assert_eq!(home.generations().unwrap(), [1, 7, 8]);
+    }
+
+    /// Another snapshot would do, and make a state without a fault; but whatever the disk fails at, it may fail at there.
+    #[test]
+    fn sn_01_a_restore_does_not_pass_over_a_snapshot_that_cannot_be_read() {
+        let home = closed();
+        let newest = crate::format::snapshot::snapshot_name(Zxid::from_parts(2, 10));
+        let disk = home.disk(Room::Snapshots, 1);
+        disk.inject(Fault::next(FaultOp::Read, Effect::EIO).on(NamePattern::Exact(newest)).times(u64::MAX));
+        assert_eq!(in_place(&home, 20).unwrap_err().kind(), ErrorKind::Io);
+        disk.clear_faults();
+        assert_eq!(in_place(&home, 20).unwrap().snapshot.unwrap().end, Zxid::from_parts(2, 10));
+    }
+}
+
+/// The source's promises go with its state, also one to a leader whose epoch it has not entered.
+#[test]
+fn ep_03_a_restored_engine_has_promised_what_its_source_had() {
+    let (dir, dest) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (engine, _) = options().open(dir.path()).unwrap();
+    engine.enter_epoch(Epoch::new(2)).unwrap();
+    engine.accept_epoch(Epoch::new(6)).unwrap();
+    restore(dir.path(), dest.path(), &options(), &RestoreOptions::new()).unwrap();
+    let (restored, _) = options().open(dest.path()).unwrap();
+    assert_eq!(restored.accepted_epoch(), Epoch::new(6));
+    assert_eq!(restored.accept_epoch(Epoch::new(5)).unwrap_err().kind(), ErrorKind::Fenced);
+}
+
+/// An owner of nodes that is no session: its nodes are as good as those of sessions that ended.
+#[test]
+fn se_01_nodes_of_nobody_go_with_the_sessions() {
+    let (dir, dest) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (engine, _) = options().open(dir.path()).unwrap();
+    let acl = [Acl::open()];
+    let acl: AclBuf = acl.iter().map(Acl::as_entry).collect();
+    let kind = CreateKind::Plain { ephemeral: true };
+    let create = Create { path: "/mine", data: None, acl: acl.as_list(), kind, parent_cversion: Some(1) };
+    let body = TxnBody::Create(create);
+    let txn = Txn { zxid: Zxid::new(1), time_ms: 1, session_id: 77, cxid: 0, digest: None, body };
+    engine.append(Epoch::ZERO, &txn).unwrap().wait().unwrap();
+    assert!(engine.tree().sessions().is_empty(), "or it would be one");
+    let report =
+        restore(dir.path(), dest.path(), &options(), &RestoreOptions::new().sessions(false)).unwrap();
+    assert_eq!(report.closed_sessions, 1);
+    let (restored, _) = options().open(dest.path()).unwrap();
+    assert!(restored.tree().get("/mine").is_none() && restored.tree().ephemeral_owners().is_empty());
+}
+
+#[test]
+fn what_cannot_be_restored_is_told_by_its_reason() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let engine = source(dir.path()).0;
+    let newest = engine.snapshots();
+    engine.close().unwrap();
+    // The log was purged up to the first snapshot, and all that reach it are damaged.
+    for end in &newest {
+        let path = dir.path().join(format!("snapshots-1/{:016x}.snap", end.get()));
+        let mut bad = std::fs::read(&path).unwrap();
+        bad[570] ^= 1;
+        std::fs::write(&path, bad).unwrap();
+    }
+    let try_it = |execution| {
+        let dest = tempfile::tempdir().unwrap();
+        let what = RestoreOptions::new().execution(execution);
+        restore(dir.path(), dest.path(), &options(), &what).map(drop)
+    };
+    for execution in [Execution::Real, Execution::DryRun] {
+        let error = try_it(execution).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "the damage is the matter: {error}");
+    }
+    // A trial refuses what the restore would refuse.
+    let dest = tempfile::tempdir().unwrap();
+    std::fs::write(dest.path().join("precious"), "x").unwrap();
+    let what = RestoreOptions::new().execution(Execution::DryRun);
+    let error = restore(dir.path(), dest.path(), &options(), &what).unwrap_err();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Invalid, "restore_not_empty"));
+    // The log of another database is no log of this one.
+    options().open(other.path()).unwrap().0.close().unwrap();
+    std::fs::remove_dir_all(dir.path().join("log-1")).unwrap();
+    std::fs::rename(other.path().join("log-1"), dir.path().join("log-1")).unwrap();
+    assert_eq!(try_it(Execution::Real).unwrap_err().kind(), ErrorKind::WrongOwner);
 }

@@ -39,6 +39,11 @@ fn a_standby_follows_and_changes_nothing() {
     let (engine, _) = options().open(dir.path()).unwrap();
     let mut standby = options().open_standby(dir.path()).unwrap();
     same(&standby, &engine);
+    engine.enter_epoch(Epoch::new(1)).unwrap();
+    engine.accept_epoch(Epoch::new(2)).unwrap();
+    let anew = options().open_standby(dir.path()).unwrap();
+    assert_eq!((anew.accepted_epoch(), anew.current_epoch()), (Epoch::new(2), Epoch::new(1)));
+    engine.enter_epoch(Epoch::new(2)).unwrap();
     for round in 0..5 {
         for n in 0..20 {
             make(&engine, &format!("/{round}-{n}"));
@@ -184,4 +189,68 @@ fn a_promotion_does_not_go_on_from_what_was_cut_off() {
     drop(engine);
     let (_engine, report) = standby.promote(Epoch::new(2)).unwrap();
     assert_eq!((report.went_on, report.digest), (None, digest));
+}
+
+/// The log has no txn yet by which a standby could tell where it is; then what it has not read is purged.
+#[test]
+fn what_is_purged_behind_an_installed_state_is_read_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options().log(LogOptions::new().segment_bytes(16 << 10)).snapshots_kept(1);
+    let (engine, _) = options.open(dir.path()).unwrap();
+    make(&engine, "/a");
+    let mut bytes = Vec::new();
+    let end = engine.send_snapshot(&mut bytes).unwrap().end;
+    let (engine, _) = engine.install(Epoch::ZERO, &mut bytes.as_slice()).unwrap();
+    let mut standby = options.open_standby(dir.path()).unwrap();
+    for n in 0..200 {
+        make(&engine, &format!("/more-{n}"));
+    }
+    engine.snapshot().unwrap().join().unwrap();
+    assert_eq!(engine.changes(end, "").unwrap_err().kind(), ErrorKind::NotInLog, "it is purged");
+    assert!(standby.catch_up().unwrap().reloaded);
+    same(&standby, &engine);
+}
+
+/// A follower that takes older history goes on in its log, with no promise of its own: who takes its place has to be newer
+/// than that, too, and the refusal changes nothing.
+#[test]
+fn ep_03_an_epoch_that_was_seen_in_the_log_is_a_promise_for_a_standby() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().open(dir.path()).unwrap();
+    let body = TxnBody::CreateSession { timeout_ms: 1 };
+    let txn = Txn { zxid: Zxid::from_parts(3, 1), time_ms: 1, session_id: 7, cxid: 0, digest: None, body };
+    engine.append(Epoch::new(5), &txn).unwrap().wait().unwrap();
+    let mut standby = options().open_standby(dir.path()).unwrap();
+    assert_eq!((standby.accepted_epoch(), standby.current_epoch()), (Epoch::new(3), Epoch::new(3)));
+    let body = TxnBody::CreateSession { timeout_ms: 1 };
+    let txn = Txn { zxid: Zxid::from_parts(4, 1), time_ms: 1, session_id: 7, cxid: 0, digest: None, body };
+    engine.append(Epoch::new(5), &txn).unwrap().wait().unwrap();
+    standby.catch_up().unwrap();
+    assert_eq!((standby.accepted_epoch(), standby.current_epoch()), (Epoch::new(4), Epoch::new(4)));
+    drop(engine);
+    assert_eq!(standby.promote(Epoch::new(2)).unwrap_err().kind(), ErrorKind::Fenced);
+    assert!(!standby.catch_up().unwrap().reloaded, "it keeps its tree");
+    let (engine, report) = standby.promote(Epoch::new(5)).unwrap();
+    assert_eq!((report.went_on, engine.accepted_epoch()), (Some(Zxid::from_parts(4, 1)), Epoch::new(5)));
+}
+
+/// The epoch is durable before the engine is opened: a promotion that fails there has fenced the old leader all the same.
+#[test]
+fn ep_03_a_promotion_that_cannot_open_has_fenced_the_old_leader() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = options().open(dir.path()).unwrap();
+    engine.enter_epoch(Epoch::new(1)).unwrap();
+    make(&engine, "/a");
+    let mut standby = options().open_standby(dir.path()).unwrap();
+    engine.close().unwrap();
+    let manifest = dir.path().join("log-1/log.manifest");
+    let kept = std::fs::read(&manifest).unwrap();
+    std::fs::write(&manifest, b"damaged").unwrap();
+    assert_eq!(standby.promote(Epoch::new(4)).unwrap_err().kind(), ErrorKind::Corrupt);
+    std::fs::write(&manifest, kept).unwrap();
+    let (engine, _) = options().open(dir.path()).unwrap();
+    assert_eq!((engine.accepted_epoch(), engine.current_epoch()), (Epoch::new(4), Epoch::new(1)));
+    drop(engine);
+    let (engine, _) = standby.promote(Epoch::new(4)).unwrap();
+    assert_eq!(engine.current_epoch(), Epoch::new(4));
 }

@@ -76,7 +76,7 @@ impl Engine {
             txns.iter().for_each(|txn| take(&txn.as_txn()));
             return Ok(());
         }
-        let mut reader = shared.log.reader(shared.log.neighbours(after)?.0)?;
+        let mut reader = shared.log.reader(after)?;
         let mut last = after;
         while last < through {
             let Some(record) = reader.next_record()? else {
@@ -93,8 +93,8 @@ impl Engine {
 }
 
 fn decide(shared: &EngineShared, peer: Zxid) -> SyncDecision {
-    let last = shared.pipeline.applied().min(shared.log.durable_zxid());
-    let mut recent = shared.pipeline.recent.lock().zxids();
+    let (applied, mut recent) = shared.pipeline.applied_and_recent();
+    let last = applied.min(shared.log.durable_zxid());
     recent.retain(|zxid| *zxid <= last);
     let newest = shared.store.snapshots().first().copied();
     let snapshot_bytes =

@@ -1,4 +1,4 @@
-use crate::base::{Result, Zxid};
+use crate::base::{Error, ErrorKind, Result, Zxid};
 
 /// What a peer has to be sent so that its history becomes ours.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -77,7 +77,7 @@ pub trait SyncLog {
     /// The last txn at or before `zxid`; [`after`](SyncLog::after) if that is it; none if it lies before that.
     ///
     /// # Errors
-    /// What was there is damaged.
+    /// [`ErrorKind::NotInLog`] if what was there is being purged; else it is damaged.
     fn at_or_before(&self, zxid: Zxid) -> Result<Option<Zxid>>;
 
     /// The first txn after `zxid`.
@@ -184,8 +184,12 @@ impl SyncInput<'_> {
         if log.bytes_after(self.peer) > self.log_bytes_max {
             return Err(SyncReason::TooMuch);
         }
-        let before = log.at_or_before(self.peer).map_err(|_| SyncReason::Damaged)?;
-        let next = log.next_after(self.peer).map_err(|_| SyncReason::Damaged)?;
+        // What is being purged can be read no more.
+        let why = |error: Error| {
+            if error.kind() == ErrorKind::NotInLog { SyncReason::Purged } else { SyncReason::Damaged }
+        };
+        let before = log.at_or_before(self.peer).map_err(why)?;
+        let next = log.next_after(self.peer).map_err(why)?;
         Ok(Standing { before, next: next.filter(|next| *next <= horizon) })
     }
 }

@@ -1,7 +1,6 @@
 //! The vectors of ZooKeeper's `LearnerHandlerTest`, and what goes beyond them.
 
 use super::*;
-use crate::base::Error;
 
 /// A log of which nothing is known before its first txn.
 struct Disk(Vec<Zxid>);
@@ -74,6 +73,8 @@ fn from_memory() {
     assert_eq!(plan(&[], &recent, z(6), z(1)).0, SyncPlan::Snapshot);
     assert_eq!(plan(&[], &recent, z(6), z(6)).0, SyncPlan::UpToDate);
     assert_eq!(plan(&[], &recent, z(6), z(9)).0, SyncPlan::Truncate { to: z(5) });
+    // All that is in memory, where the newest one is not there.
+    assert_eq!(plan(&[], &recent, z(6), z(5)).0, SyncPlan::UpToDate);
 }
 
 #[test]
@@ -93,6 +94,8 @@ fn from_the_log_alone() {
     let diff = SyncPlan::Diff { after: z(2), through: z(7) };
     assert_eq!(plan(&disk, &[], z(7), z(2)), (diff, small(&[3, 5, 6, 7])));
     assert_eq!(plan(&disk, &[], z(7), z(1)).0, SyncPlan::Snapshot);
+    let one = SyncPlan::Diff { after: z(7), through: z(8) };
+    assert_eq!(plan(&disk, &[], z(8), z(7)), (one, small(&[8])));
 }
 
 #[test]
@@ -111,11 +114,22 @@ fn over_the_start_of_an_epoch() {
 fn never_truncates_across_epochs() {
     let disk = [e(1, 1), e(2, 1), e(2, 2), e(4, 1)];
     assert_eq!(plan(&disk, &[], e(6, 0), e(3, 1)).0, SyncPlan::Snapshot);
+    // Also where nothing else is the matter.
+    let log = Disk(disk.to_vec());
+    let input =
+        SyncInput { peer: e(3, 1), last: e(4, 1), recent: &[], log: Some(&log), log_bytes_max: u64::MAX };
+    assert_eq!(input.decide(), decided(SyncPlan::Snapshot, SyncReason::ForeignEpoch));
 }
 
 #[test]
 fn a_hole_between_log_and_memory_is_no_diff() {
     assert_eq!(plan(&small(&[2, 3, 4]), &small(&[7, 8]), z(8), z(3)).0, SyncPlan::Snapshot);
+    let diff = SyncPlan::Diff { after: z(3), through: z(8) };
+    assert_eq!(
+        plan(&small(&[2, 3, 4, 7]), &small(&[7, 8]), z(8), z(3)),
+        (diff, small(&[4, 7, 8])),
+        "they meet"
+    );
 }
 
 #[test]

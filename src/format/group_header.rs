@@ -189,10 +189,37 @@ mod tests {
             |h| h.body_bytes = u64::MAX,
             |h| h.kind = GroupKind::Seal,
             |h| h.kind = GroupKind::Mark,
+            |h| (h.record_count, h.first_zxid) = (1, Zxid::new(13)),
+            // With room for so many zxids, so that nothing else is the matter.
+            |h| (h.record_count, h.last_zxid) = (limits::GROUP_RECORDS_MAX + 1, Zxid::new(1 << 40)),
         ] {
             let mut header = sample();
             change(&mut header);
             assert_eq!(GroupHeader::decode(&header.encode(5), 5, 4, 8192), None, "{header:?}");
         }
+        // What has no records: a seal has a body, a mark has none, and neither adds a zxid.
+        let last = Zxid::new(12);
+        let empty = |kind, body_bytes, prev_zxid| {
+            let header = GroupHeader { kind, record_count: 0, body_bytes, prev_zxid, ..sample() };
+            GroupHeader::decode(&header.encode(5), 5, 4, 8192).is_some()
+        };
+        assert!(empty(GroupKind::Seal, 500, last) && empty(GroupKind::Mark, 0, last));
+        assert!(!empty(GroupKind::Mark, 8, last), "a mark with a body");
+        for (kind, body_bytes) in [(GroupKind::Seal, 500), (GroupKind::Mark, 0)] {
+            assert!(!empty(kind, body_bytes, Zxid::new(11)), "{kind:?} that ends with another zxid");
+        }
+    }
+
+    /// Bits that mean nothing today are no bits to pass over, whoever has set them.
+    #[test]
+    fn reserved_bits_are_refused_even_with_a_right_checksum() {
+        for at in [10, 11] {
+            let mut bytes = sample().encode(5);
+            bytes[at] = 1;
+            let crc = crc32(5, &bytes[8..]);
+            put(&mut bytes, 4, &crc.to_le_bytes());
+            assert_eq!(GroupHeader::decode(&bytes, 5, 4, 8192), None, "byte {at}");
+        }
+        assert_eq!(GroupHeader::decode(&sample().encode(0), 5, 4, 8192), None, "without a seed");
     }
 }

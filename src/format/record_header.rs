@@ -86,4 +86,13 @@ mod tests {
             assert_eq!(RecordHeader::decode(&bad, 1), None, "byte {at}");
         }
     }
+
+    #[test]
+    fn reserved_bits_are_refused_even_with_a_right_checksum() {
+        let (mut bytes, _) = RecordHeader::encode(1, Zxid::new(5), -1, 200, 0xabcd);
+        bytes[14] = 4;
+        let crc = crc32(1, &bytes[4..]);
+        put(&mut bytes, 0, &crc.to_le_bytes());
+        assert_eq!(RecordHeader::decode(&bytes, 1), None);
+    }
 }

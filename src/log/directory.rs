@@ -50,6 +50,14 @@ impl LogDirectory {
     }
 }
 
+#[cfg(test)]
+impl crate::log::Log {
+    /// Keeps all changes of the manifest waiting.
+    pub(crate) fn hold_manifest(&self) -> parking_lot::MutexGuard<'_, Manifest> {
+        self.shared.directory.hold()
+    }
+}
+
 /// Opens a log's directory to write in it.
 pub(crate) fn open_log_dir(dir: &Path, backend: BackendChoice) -> Result<Arc<dyn Disk>> {
     open_dir(dir, backend).map_err(|e| unopened(dir, e))

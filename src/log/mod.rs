@@ -20,6 +20,8 @@ mod segments;
 mod simulation;
 mod stats;
 mod ticket;
+#[cfg(test)]
+mod under_way_tests;
 mod view;
 mod view_reader;
 mod waiting;

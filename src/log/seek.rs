@@ -1,6 +1,6 @@
 use super::handle::Log;
 use super::segments::Segment;
-use crate::base::{Result, Zxid, limits};
+use crate::base::{Result, Zxid};
 use crate::format::IndexEntry;
 
 impl Log {
@@ -39,12 +39,20 @@ impl Log {
         segments.iter().find(holds).map(|segment| segment.header.salt)
     }
 
-    /// About how many bytes of log stand behind `zxid`, to the unit of the index.
+    /// About how many bytes of log stand behind `zxid`: from the first group on that begins behind it and that the index
+    /// names.
     pub(crate) fn bytes_after(&self, zxid: Zxid) -> u64 {
-        let entries = self.with_index(|index| {
-            (index.len() - index.partition_point(|entry| entry.first_zxid <= zxid)) as u64
-        });
-        entries.into_iter().sum::<u64>() * limits::INDEX_EVERY_BYTES
+        let behind = |index: &[IndexEntry], end: u64| {
+            let at = index.partition_point(|entry| entry.first_zxid <= zxid);
+            index.get(at).map_or(0, |entry| end - entry.offset)
+        };
+        let in_use = {
+            let inner = self.shared.inner();
+            behind(&inner.core.active().index, inner.core.active().offset)
+        };
+        let segments = self.shared.segments.read();
+        let ended = segments.iter().filter_map(|s| s.ended.as_ref());
+        in_use + ended.map(|ended| behind(&ended.index, ended.end_offset)).sum::<u64>()
     }
 
     /// Looks into the index of each segment.

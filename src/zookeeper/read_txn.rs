@@ -283,7 +283,8 @@ mod tests {
     use super::super::jute::{put_buffer, put_len, put_text};
     use super::super::write_txn::put_txn;
     use super::*;
-    use crate::tree::random_txns;
+    use crate::format::AclList;
+    use crate::tree::{DataTree, Outcome, random_txns};
 
     fn payload(kind: i32, rest: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; 28];
@@ -374,6 +375,20 @@ mod tests {
         rest.extend(3_i32.to_be_bytes());
         read(13, &rest).unwrap().with(|txn| {
             assert_eq!((txn.zxid.get(), txn.body), (9, TxnBody::Check { path: "/a", version: 3 }));
+            // With the node and without it: it has been checked when it was logged.
+            for nodes in [0, 1] {
+                let mut tree = DataTree::new();
+                for path in ["/a"].iter().take(nodes) {
+                    let kind = CreateKind::Plain { ephemeral: false };
+                    let acl = AclList::EMPTY;
+                    let body = TxnBody::Create(Create { path, data: None, acl, kind, parent_cversion: None });
+                    tree.apply(&Txn { zxid: Zxid::new(8), body, ..*txn }, &mut ());
+                }
+                let before = (tree.digest(), tree.len());
+                assert_eq!(tree.apply(txn, &mut ()), Outcome::Done);
+                assert_eq!((tree.digest(), tree.len()), before);
+                assert_eq!((tree.last_zxid(), tree.get("/a").is_some()), (txn.zxid, nodes == 1));
+            }
         });
     }
 

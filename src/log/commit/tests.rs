@@ -77,6 +77,39 @@ fn groups_that_end_in_reverse_are_acknowledged_in_order() {
     assert_eq!(core.durable_zxid(), Zxid::new(3));
 }
 
+/// What is refused changes nothing, and what stands just within the bounds is taken.
+#[test]
+fn an_append_is_held_against_the_last_one_and_the_bounds() {
+    let mut core = core(3);
+    let record = |core: &GroupCommit, zxid: u64, payload| Incoming {
+        zxid: Some(Zxid::new(zxid)),
+        epoch: core.epoch(),
+        time_ms: 0,
+        payload,
+        payload_crc: checksum::crc32(0, payload),
+    };
+    let seven = record(&core, 7, b"record");
+    core.append(&[seven], 0).expect("room");
+    for zxids in [&[7][..], &[6], &[8, 8], &[9, 8]] {
+        let records: Vec<Incoming<'_>> = zxids.iter().map(|zxid| record(&core, *zxid, b"record")).collect();
+        assert_eq!(core.append(&records, 0).expect_err("order").kind(), ErrorKind::OutOfOrder, "{zxids:?}");
+    }
+    assert_eq!(append(&mut core, &[]).expect_err("none").kind(), ErrorKind::Invalid);
+    assert_eq!(append(&mut core, &[&b"x"[..]; 5]).expect_err("four are a group").kind(), ErrorKind::Invalid);
+    assert_eq!((core.logged_zxid(), core.forming_records()), (Zxid::new(7), 1));
+    append(&mut core, &[&b"x"[..]; 3]).expect("room for three more");
+    assert!(matches!(append(&mut core, &[b"x"]), Ok(Admission::GroupFull)));
+}
+
+#[test]
+fn the_first_failure_is_the_one_that_is_told() {
+    let mut core = core(3);
+    let failure = |code| Error::new(ErrorKind::Io, code, String::new());
+    core.fail(failure("first"));
+    core.fail(failure("second"));
+    assert_eq!(core.failure().map(Error::code), Some("first"));
+}
+
 #[test]
 fn nothing_is_acknowledged_after_a_failure() {
     let mut core = core(3);

@@ -138,3 +138,113 @@ impl Records {
         Some(Record { zxid: header.zxid, epoch: self.epoch, time_ms: header.time_ms, payload })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = 512;
+    const SEGMENT_SEED: u32 = 3;
+    const DATABASE_SEED: u32 = 4;
+
+    fn header() -> GroupHeader {
+        GroupHeader {
+            kind: GroupKind::Records,
+            record_count: 0,
+            body_bytes: 0,
+            offset: 4096,
+            seq: 1,
+            first_zxid: Zxid::new(6),
+            last_zxid: Zxid::new(8),
+            prev_zxid: Zxid::new(5),
+            durable_zxid: Zxid::new(5),
+            epoch: Epoch::ZERO,
+            time_max_before_ms: 50,
+            body_check: 0,
+        }
+    }
+
+    /// A group of these records, at these times, all of whose checksums are right.
+    fn group(records: &[(u64, i64)]) -> (GroupHeader, Vec<u8>) {
+        let (mut bytes, mut fold) = (vec![0; GROUP_HEADER_BYTES], Fold::new());
+        for (zxid, time_ms) in records {
+            let payload = b"record";
+            let crc = checksum::crc32(0, payload);
+            let (head, head_crc) = RecordHeader::encode(DATABASE_SEED, Zxid::new(*zxid), *time_ms, 6, crc);
+            fold.add(head_crc);
+            let end = bytes.len() + frame_bytes(payload.len());
+            bytes.extend(head);
+            bytes.extend(payload);
+            bytes.resize(end, 0);
+        }
+        let header = GroupHeader {
+            record_count: u32::try_from(records.len()).unwrap(),
+            body_bytes: (bytes.len() - GROUP_HEADER_BYTES) as u64,
+            body_check: fold.value(),
+            ..header()
+        };
+        bytes.resize(usize::try_from(header.total_bytes(BLOCK)).unwrap(), 0);
+        (header, bytes)
+    }
+
+    fn verify(header: &GroupHeader, bytes: &[u8]) -> Result<i64, (&'static str, u64, u64)> {
+        let found = verify_group(header, bytes, SEGMENT_SEED, DATABASE_SEED);
+        found
+            .map(|totals| totals.time_max_ms)
+            .map_err(|bad| (bad.code, bad.first_zxid.get(), bad.last_zxid.get()))
+    }
+
+    /// What each of them guards has no checksum of its own that is wrong.
+    #[test]
+    fn records_that_do_not_belong_together_are_no_group() {
+        let (whole, bytes) = group(&[(6, 70), (7, 20), (8, 60)]);
+        assert_eq!(verify(&whole, &bytes), Ok(70), "the running maximum");
+        assert_eq!(verify(&GroupHeader { time_max_before_ms: 90, ..whole }, &bytes), Ok(90));
+        for (records, from) in [
+            (&[(6, 0), (6, 0), (8, 0)], 7),
+            (&[(7, 0), (6, 0), (8, 0)], 8),
+            (&[(5, 0), (7, 0), (8, 0)], 6),
+            (&[(6, 0), (7, 0), (9, 0)], 8),
+        ] {
+            let (header, bytes) = group(records);
+            assert_eq!(verify(&header, &bytes), Err(("record_order", from, 8)), "{records:?}");
+        }
+        let fold = Err(("group_fold", 6, 8));
+        let (short, bytes_of_short) = group(&[(6, 0), (7, 0)]);
+        assert_eq!(verify(&short, &bytes_of_short), fold, "it ends before its last one");
+        assert_eq!(verify(&GroupHeader { body_check: whole.body_check ^ 1, ..whole }, &bytes), fold);
+        // The last record stands where the padding would.
+        let (two, bytes) = group(&[(6, 0), (8, 0), (9, 0)]);
+        let (_, of_two) = group(&[(6, 0), (8, 0)]);
+        let mut both = Fold::new();
+        for at in [GROUP_HEADER_BYTES, GROUP_HEADER_BYTES + frame_bytes(6)] {
+            both.add(RecordHeader::decode(&of_two[at..], DATABASE_SEED).unwrap().header_crc);
+        }
+        let header = GroupHeader { record_count: 2, body_check: both.value(), ..two };
+        assert_eq!(verify(&header, &bytes), fold, "a record more than it counts");
+        // A frame that ends with the group, and one that ends behind it.
+        let end = GROUP_HEADER_BYTES + usize::try_from(whole.body_bytes).unwrap();
+        let (whole, bytes) = group(&[(6, 70), (7, 20), (8, 60)]);
+        assert_eq!(verify(&whole, &bytes[..end]), Ok(70));
+        let cut = GroupHeader { body_bytes: whole.body_bytes - 8, ..whole };
+        assert_eq!(verify(&cut, &bytes[..end - 8]), Err(("record_order", 8, 8)));
+    }
+
+    #[test]
+    fn a_seal_is_one_by_its_content_too() {
+        let seal = |body: &[u8]| {
+            let check = u64::from(checksum::crc32(SEGMENT_SEED, body));
+            let (kind, last) = (GroupKind::Seal, Zxid::new(5));
+            let body_bytes = body.len() as u64;
+            let header = GroupHeader { kind, last_zxid: last, body_bytes, body_check: check, ..header() };
+            let mut bytes = vec![0; GROUP_HEADER_BYTES];
+            bytes.extend(body);
+            (header, bytes)
+        };
+        let (header, bytes) = seal(&Seal::encode(3, &[]));
+        assert_eq!(verify(&header, &bytes), Ok(50));
+        assert!(verify(&GroupHeader { body_check: header.body_check ^ 1, ..header }, &bytes).is_err());
+        let (header, bytes) = seal(b"no index of anything");
+        assert_eq!(verify(&header, &bytes).map_err(|(code, ..)| code), Err("seal_checksum"));
+    }
+}

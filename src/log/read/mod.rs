@@ -8,6 +8,8 @@ mod group;
 mod reader;
 mod replay;
 mod scan;
+#[cfg(test)]
+mod scan_tests;
 mod verify;
 mod window;
 

@@ -125,6 +125,16 @@ impl LogReader {
         }
     }
 
+    /// A file that is missing is no damage if it went with what was cut off or replaced.
+    fn of_what_was_cut(&self, error: Error) -> Error {
+        match self.shared.cut_after() {
+            Some(_) if error.code() == "segment_missing" => {
+                not_in_log(self.last, "the log was truncated or replaced")
+            }
+            _ => error,
+        }
+    }
+
     /// Reads the next group of records. False: there is none that is durable.
     fn next_group(&mut self) -> Result<bool> {
         loop {
@@ -180,7 +190,8 @@ impl LogReader {
         let file = if let Some(file) = &self.file {
             file.clone()
         } else {
-            let file = open_segment(self.shared.directory.disk().as_ref(), &name)?;
+            let file = open_segment(self.shared.directory.disk().as_ref(), &name)
+                .map_err(|error| self.of_what_was_cut(error))?;
             self.file = Some(file.clone());
             file
         };
