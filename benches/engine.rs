@@ -23,8 +23,9 @@ use support::args::BenchArgs;
 use support::csv::Csv;
 use support::now;
 use support::process::{forget_peak_memory, peak_memory_bytes};
-use support::writers::{Load, Reached, run};
+use support::writers::{Load, Reached, run, run_tasks};
 
+const WARM_UP: Duration = Duration::from_millis(300);
 const TIME_MS: i64 = 1_700_000_000_000;
 /// What a setData of 200 bytes is in the log.
 const RECORD: [u8; 240] = [7; 240];
@@ -74,17 +75,25 @@ fn submit_beside_log(dir: &Path, clients: &[usize], repeats: usize, measured: Du
             log.push(bare_log(dir, load, measured));
             engine.push(submitting(dir, load, measured));
         }
-        let case = format!("{threads}-clients");
-        let (log, engine) = (median(log), median(engine));
-        for (what, reached) in [("log", &log), ("submit", &engine)] {
-            report.row(&case, &format!("{what}_per_second"), per_second(reached), "ops/s");
-            report.row(&case, &format!("{what}_p50"), reached.latencies.quantile_micros(0.5), "us");
-            report.row(&case, &format!("{what}_p99"), reached.latencies.quantile_micros(0.99), "us");
-            let cpu = reached.cpu_seconds / reached.latencies.count() as f64 * 1e6;
-            report.row(&case, &format!("{what}_cpu_per_million"), cpu, "s");
+        report_beside(&format!("{threads}-clients"), &median(log), &median(engine), report);
+        let (mut log, mut engine) = (Vec::new(), Vec::new());
+        for _ in 0..repeats {
+            log.push(bare_log_tasks(dir, threads, measured));
+            engine.push(submitting_tasks(dir, threads, measured));
         }
-        report.row(&case, "submit_to_log", per_second(&engine) / per_second(&log), "1");
+        report_beside(&format!("{threads}-tasks"), &median(log), &median(engine), report);
     }
+}
+
+fn report_beside(case: &str, log: &Reached, engine: &Reached, report: &mut Report) {
+    for (what, reached) in [("log", log), ("submit", engine)] {
+        report.row(case, &format!("{what}_per_second"), per_second(reached), "ops/s");
+        report.row(case, &format!("{what}_p50"), reached.latencies.quantile_micros(0.5), "us");
+        report.row(case, &format!("{what}_p99"), reached.latencies.quantile_micros(0.99), "us");
+        let cpu = reached.cpu_seconds / reached.latencies.count() as f64 * 1e6;
+        report.row(case, &format!("{what}_cpu_per_million"), cpu, "s");
+    }
+    report.row(case, "submit_to_log", per_second(engine) / per_second(log), "1");
 }
 
 fn per_second(reached: &Reached) -> f64 {
@@ -102,8 +111,7 @@ fn bare_log(dir: &Path, load: Load, measured: Duration) -> Reached {
     let (log, _) = LogOptions::new().open(dir.path()).expect("open a log");
     log.advance_epoch(Epoch::new(1)).expect("begin an epoch");
     let append = |log: &Log| log.append_next(Epoch::new(1), TIME_MS, &RECORD).expect("append");
-    let warm_up = Duration::from_millis(300);
-    run(load, warm_up, measured, || append(&log), |ticket| assert!(ticket.wait().is_ok()), || {})
+    run(load, WARM_UP, measured, || append(&log), |ticket| assert!(ticket.wait().is_ok()), || {})
 }
 
 fn submitting(dir: &Path, load: Load, measured: Duration) -> Reached {
@@ -111,7 +119,28 @@ fn submitting(dir: &Path, load: Load, measured: Duration) -> Reached {
     let (engine, _) = options().open(dir.path()).expect("open an engine");
     fill(&engine, 1000);
     let next = AtomicU64::new(0);
-    run(load, Duration::from_millis(300), measured, || set(&engine, &next, 1000, &DATA), answered, || {})
+    run(load, WARM_UP, measured, || set(&engine, &next, 1000, &DATA), answered, || {})
+}
+
+fn bare_log_tasks(dir: &Path, tasks: usize, measured: Duration) -> Reached {
+    let dir = tempfile::tempdir_in(dir).expect("make a directory");
+    let (log, _) = LogOptions::new().open(dir.path()).expect("open a log");
+    log.advance_epoch(Epoch::new(1)).expect("begin an epoch");
+    run_tasks(tasks, WARM_UP, measured, move || {
+        let ticket = log.append_next(Epoch::new(1), TIME_MS, &RECORD).expect("append");
+        async { assert!(ticket.await.is_ok()) }
+    })
+}
+
+fn submitting_tasks(dir: &Path, tasks: usize, measured: Duration) -> Reached {
+    let dir = tempfile::tempdir_in(dir).expect("make a directory");
+    let (engine, _) = options().open(dir.path()).expect("open an engine");
+    fill(&engine, 1000);
+    let next = AtomicU64::new(0);
+    run_tasks(tasks, WARM_UP, measured, move || {
+        let ticket = set(&engine, &next, 1000, &DATA);
+        async { assert!(ticket.await.expect("an answer").code().is_ok(), "nothing fails here") }
+    })
 }
 
 fn path(node: u64) -> String {
@@ -151,8 +180,7 @@ fn snapshot_beside_writers(dir: &Path, nodes: u64, measured: Duration, report: &
     let load = Load { threads: 16, window: 1 };
     // As long as the data that is there, so that the tree does not grow and what is resident is the snapshot's.
     let next = AtomicU64::new(0);
-    let warm_up = Duration::from_millis(300);
-    let alone = run(load, warm_up, measured, || set(&engine, &next, nodes, &SMALL), answered, || {});
+    let alone = run(load, WARM_UP, measured, || set(&engine, &next, nodes, &SMALL), answered, || {});
     // Snapshots, one after the other, for as long as is measured.
     let stop = std::sync::atomic::AtomicBool::new(false);
     forget_peak_memory();
@@ -167,7 +195,7 @@ fn snapshot_beside_writers(dir: &Path, nodes: u64, measured: Duration, report: &
             }
             written
         });
-        let beside = run(load, warm_up, measured * 2, || set(&engine, &next, nodes, &SMALL), answered, || {});
+        let beside = run(load, WARM_UP, measured * 2, || set(&engine, &next, nodes, &SMALL), answered, || {});
         stop.store(true, Ordering::Release);
         (beside, snapshots.join().expect("no panic"))
     });

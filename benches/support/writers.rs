@@ -1,6 +1,7 @@
 //! Writers that load a log: threads that append and wait, one record at a time or a window of tickets.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
@@ -65,6 +66,48 @@ pub(crate) fn run<T>(
         }
         Reached { seconds, cpu_seconds, latencies }
     })
+}
+
+/// The same with tasks of a runtime that has a thread for each processor, as a server has that does not keep a thread
+/// for each client. Each submits, awaits the answer, and goes on.
+pub(crate) fn run_tasks<F: Future<Output = ()> + Send>(
+    tasks: usize,
+    warm_up: Duration,
+    measured: Duration,
+    submit: impl Fn() -> F + Send + Sync + 'static,
+) -> Reached {
+    let runtime = tokio::runtime::Builder::new_multi_thread().build().expect("start a runtime");
+    let shared = Arc::new((AtomicU8::new(WARM_UP), submit));
+    let tasks: Vec<_> = (0..tasks)
+        .map(|_| {
+            let shared = shared.clone();
+            runtime.spawn(async move {
+                let (phase, submit) = &*shared;
+                let mut latencies = Histogram::new();
+                loop {
+                    let started = now();
+                    submit().await;
+                    match phase.load(Ordering::Acquire) {
+                        WARM_UP => {}
+                        MEASURE => latencies.record(now().duration_since(started).as_nanos() as u64),
+                        _ => return latencies,
+                    }
+                }
+            })
+        })
+        .collect();
+    pause(warm_up);
+    let (started, cpu) = (now(), cpu_time());
+    shared.0.store(MEASURE, Ordering::Release);
+    pause(measured);
+    shared.0.store(STOP, Ordering::Release);
+    let seconds = now().duration_since(started).as_secs_f64();
+    let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
+    let mut latencies = Histogram::new();
+    for task in tasks {
+        latencies.merge(&runtime.block_on(task).expect("a task panicked"));
+    }
+    Reached { seconds, cpu_seconds, latencies }
 }
 
 fn write_until_stopped<T>(

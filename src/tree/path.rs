@@ -22,9 +22,17 @@ pub fn check_path(path: &str) -> Result<(), Code> {
     if path == ROOT {
         return Ok(());
     }
-    let names = path.strip_prefix('/').ok_or(Code::BAD_ARGUMENTS)?;
-    let valid =
-        names.split('/').all(|name| !matches!(name, "" | "." | "..")) && names.chars().all(is_allowed);
+    let mut names = path.as_bytes().strip_prefix(b"/").ok_or(Code::BAD_ARGUMENTS)?;
+    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+    while let Some(end) = first_slash(names) {
+        if !is_name(&names[..end]) {
+            return Err(Code::BAD_ARGUMENTS);
+        }
+        names = &names[end + 1..];
+    }
+    // Most paths are plain text, all bytes of which are compared together.
+    let is_plain = path.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
+    let valid = is_name(names) && (is_plain || path.chars().all(is_allowed));
     if valid { Ok(()) } else { Err(Code::BAD_ARGUMENTS) }
 }
 
@@ -153,6 +161,28 @@ mod tests {
             "/\u{1f600}",
         ] {
             assert_eq!(check_path(path), Err(Code::BAD_ARGUMENTS), "{path:?}");
+        }
+    }
+
+    /// As it reads: name by name, character by character.
+    #[test]
+    fn a_path_is_checked_as_its_characters_are() {
+        let mut random = crate::base::Random::from_seed(2);
+        let alphabet = [
+            '/', '/', '.', 'a', ' ', '~', '\u{1f}', '\u{7f}', '\u{80}', '\u{9f}', '\u{a0}', 'ä', '日',
+            '\u{e000}',
+        ];
+        for turn in 0..50_000 {
+            // Most of them plain, so that names decide.
+            let letters = if turn % 4 == 0 { alphabet.len() } else { 6 };
+            let len = usize::try_from(random.next_u64() % 12).unwrap();
+            let pick = |_| alphabet[usize::try_from(random.next_u64()).unwrap() % letters];
+            let path: String = ['/'].into_iter().chain((0..len).map(pick)).collect();
+            let names = || path[1..].split('/');
+            let valid = path == ROOT
+                || names().all(|name| !matches!(name, "" | "." | ".."))
+                    && names().all(|name| name.chars().all(is_allowed));
+            assert_eq!(check_path(&path).is_ok(), valid, "{path:?}");
         }
     }
 
