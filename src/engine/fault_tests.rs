@@ -452,6 +452,14 @@ fn ls_07_what_is_not_durable_here_is_not_told_of() {
     assert_eq!(engine.sync_plan(ten).decision.plan, SyncPlan::UpToDate, "a peer is told of no more");
     let (nine, plan) = (Zxid::new(9), engine.sync_plan(Zxid::new(9)).decision.plan);
     assert_eq!(plan, SyncPlan::Diff { after: nine, through: ten });
+    // One of the quorum, and one with a txn that nobody else has.
+    let plan = |peer| engine.sync_plan(peer).decision;
+    assert_eq!(
+        (plan(eleven).plan, plan(eleven).reason),
+        (SyncPlan::UpToDate, SyncReason::AheadOfOurDisk),
+        "what is applied is not taken from who has it"
+    );
+    assert_eq!(plan(Zxid::new(12)).plan, SyncPlan::Truncate { to: eleven });
     assert!(engine.snapshot().unwrap().join().is_err(), "nor is it in a snapshot");
     drop(engine);
     home.cut_all(CrashImage::DropUnsynced);

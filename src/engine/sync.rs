@@ -46,8 +46,8 @@ const DIFF_PERCENT: u64 = 33;
 const DIFF_BYTES_ALWAYS: u64 = 4 << 20;
 
 impl Engine {
-    /// Decides how a peer whose last txn is `peer` is brought up to date. Txns count only if they are applied and
-    /// durable here.
+    /// Decides how a peer whose last txn is `peer` is brought up to date. Txns are sent only if they are applied and
+    /// durable here; a peer that has what is applied here and not durable yet keeps it.
     pub fn sync_plan(&self, peer: Zxid) -> SyncAnswer {
         let shared = self.shared();
         // Without one, it is purged by now: then the plan is another.
@@ -102,5 +102,5 @@ fn decide(shared: &EngineShared, peer: Zxid) -> SyncDecision {
     let log_bytes_max = snapshot_bytes
         .map_or(u64::MAX, |bytes| (bytes.saturating_mul(DIFF_PERCENT) / 100).max(DIFF_BYTES_ALWAYS));
     let log = LogHistory(&shared.log);
-    SyncInput { peer, last, recent: &recent, log: Some(&log), log_bytes_max }.decide()
+    SyncInput { peer, last, applied, recent: &recent, log: Some(&log), log_bytes_max }.decide()
 }

@@ -40,6 +40,9 @@ pub enum SyncReason {
     AtStartOfEpoch,
     /// The peer has txns behind our last one: nobody but it has them.
     AheadOfUs,
+    /// The peer's last txn is one of ours that is applied and not durable here yet: a quorum has it, and the peer is
+    /// part of that.
+    AheadOfOurDisk,
     /// The peer has a txn of one of our epochs that we do not have: its leader never committed it.
     OffOurHistory,
     /// The peer's last txn is of an epoch of which we have nothing, so that its history cannot be compared.
@@ -96,8 +99,10 @@ pub struct SyncInput<'a> {
     /// The last txn of the peer. A counter of zero means that it has been synced by the leader of that epoch, and has
     /// none of its txns.
     pub peer: Zxid,
-    /// Our last txn that is applied and durable.
+    /// Our last txn that is applied and durable: no more is sent.
     pub last: Zxid,
+    /// Our last txn that is applied: no less is removed. It may be ahead of our disk, where a quorum decides what is applied.
+    pub applied: Zxid,
     /// The newest txns, which are in memory, oldest first.
     pub recent: &'a [Zxid],
     /// The log, if peers may be served from it.
@@ -136,13 +141,24 @@ impl SyncInput<'_> {
             return if is_marker {
                 decided(SyncPlan::Snapshot, SyncReason::ForeignEpoch)
             } else {
-                decided(SyncPlan::Truncate { to: horizon }, SyncReason::AheadOfUs)
+                self.ahead(horizon)
             };
         }
         match self.standing(horizon) {
             Ok(standing) => self.compare(&standing, horizon, is_marker),
             Err(reason) => decided(SyncPlan::Snapshot, reason),
         }
+    }
+
+    /// The peer has more than is durable here. What is applied here it keeps: clients may have been answered because it
+    /// has it. An epoch is durable before its first txn is numbered, so that all of this is of one epoch, without a hole.
+    fn ahead(&self, horizon: Zxid) -> SyncDecision {
+        let is_ahead_of_disk = self.applied > self.last;
+        if is_ahead_of_disk && self.peer <= self.applied && self.peer.epoch() == self.applied.epoch() {
+            return decided(SyncPlan::UpToDate, SyncReason::AheadOfOurDisk);
+        }
+        let to = if is_ahead_of_disk && self.peer > self.applied { self.applied } else { horizon };
+        decided(SyncPlan::Truncate { to }, SyncReason::AheadOfUs)
     }
 
     fn compare(&self, standing: &Standing, through: Zxid, is_marker: bool) -> SyncDecision {

@@ -43,7 +43,7 @@ fn small(zxids: &[u64]) -> Vec<Zxid> {
 fn plan(disk: &[Zxid], recent: &[Zxid], last: Zxid, peer: Zxid) -> (SyncPlan, Vec<Zxid>) {
     let log = (!disk.is_empty()).then(|| Disk(disk.to_vec()));
     let log = log.as_ref().map(|log| log as &dyn SyncLog);
-    let plan = SyncInput { peer, last, recent, log, log_bytes_max: u64::MAX }.decide().plan;
+    let plan = SyncInput { peer, last, applied: last, recent, log, log_bytes_max: u64::MAX }.decide().plan;
     let (after, through) = match plan {
         SyncPlan::Diff { after, through } => (after, through),
         SyncPlan::TruncateDiff { to, through } => (to, through),
@@ -116,9 +116,35 @@ fn never_truncates_across_epochs() {
     assert_eq!(plan(&disk, &[], e(6, 0), e(3, 1)).0, SyncPlan::Snapshot);
     // Also where nothing else is the matter.
     let log = Disk(disk.to_vec());
-    let input =
-        SyncInput { peer: e(3, 1), last: e(4, 1), recent: &[], log: Some(&log), log_bytes_max: u64::MAX };
+    let (peer, last) = (e(3, 1), e(4, 1));
+    let log_bytes_max = u64::MAX;
+    let input = SyncInput { peer, last, applied: last, recent: &[], log: Some(&log), log_bytes_max };
     assert_eq!(input.decide(), decided(SyncPlan::Snapshot, SyncReason::ForeignEpoch));
+}
+
+/// A quorum has what our disk is still to write: whoever has it is part of that quorum.
+#[test]
+fn what_is_applied_is_not_taken_from_a_peer() {
+    let log = Disk(vec![e(2, 1), e(2, 2)]);
+    let decide = |peer| {
+        let (last, applied) = (e(2, 2), e(2, 5));
+        let input = SyncInput { peer, last, applied, recent: &[], log: Some(&log), log_bytes_max: u64::MAX };
+        input.decide()
+    };
+    assert_eq!(decide(e(2, 2)), decided(SyncPlan::UpToDate, SyncReason::SameEnd));
+    for counter in 3..=5 {
+        assert_eq!(decide(e(2, counter)), decided(SyncPlan::UpToDate, SyncReason::AheadOfOurDisk));
+    }
+    for peer in [e(2, 6), e(2, u32::MAX), e(3, 1)] {
+        assert_eq!(
+            decide(peer),
+            decided(SyncPlan::Truncate { to: e(2, 5) }, SyncReason::AheadOfUs),
+            "{peer}"
+        );
+    }
+    assert_eq!(decide(e(3, 0)), decided(SyncPlan::Snapshot, SyncReason::ForeignEpoch));
+    // Behind our disk all is as ever.
+    assert_eq!(decide(e(2, 1)).plan, SyncPlan::Diff { after: e(2, 1), through: e(2, 2) });
 }
 
 #[test]
@@ -157,7 +183,14 @@ fn too_many_bytes_and_damage_are_no_diff() {
             0
         }
     }
-    let input = SyncInput { peer: z(3), last: z(9), recent: &[], log: Some(&Damaged), log_bytes_max: 1 };
+    let input = SyncInput {
+        peer: z(3),
+        last: z(9),
+        applied: z(9),
+        recent: &[],
+        log: Some(&Damaged),
+        log_bytes_max: 1,
+    };
     assert_eq!(input.decide(), decided(SyncPlan::Snapshot, SyncReason::Damaged));
     let disk = Disk(small(&[2, 3, 4, 5, 6, 7, 8, 9]));
     let input = SyncInput { log: Some(&disk), log_bytes_max: 599, ..input };
