@@ -125,10 +125,10 @@ impl LogReader {
         }
     }
 
-    /// A file that is missing is no damage if it went with what was cut off or replaced.
+    /// A file that is missing is no damage if it went with what was cut off or replaced: if all that is left is read.
     fn of_what_was_cut(&self, error: Error) -> Error {
         match self.shared.cut_after() {
-            Some(_) if error.code() == "segment_missing" => {
+            Some(last) if last <= self.last && error.code() == "segment_missing" => {
                 not_in_log(self.last, "the log was truncated or replaced")
             }
             _ => error,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arborlog::sim::{CrashImage, SimDisk};
-use arborlog::{AppendTicket, Epoch, ErrorKind, Log, Record, Zxid};
+use arborlog::{AppendTicket, Epoch, ErrorKind, Log, LogOptions, Record, Zxid};
 
 use super::support::{body, content, digest, in_epoch_1, model, put, put_range, refused, t, tens};
 
@@ -213,4 +213,44 @@ fn tr_08_memory_forgets_what_was_cut() {
     );
     assert_eq!(log.reader_at_time(90).unwrap().next_record().unwrap().unwrap().zxid, t(90));
     assert_eq!(log.append_next(Epoch::new(1), 0, b"x").and_then(AppendTicket::wait).unwrap(), t(91));
+}
+
+/// A reader that a truncation meets is told of it when it has read what is left, and not of damage before that.
+#[test]
+fn tr_08_a_reader_is_told_of_what_was_cut_and_of_nothing_else() {
+    for is_lost in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let (log, _) = LogOptions::new()
+            .segment_bytes(16 << 10)
+            .block_bytes(512)
+            .idle_mark(None)
+            .open(dir.path())
+            .unwrap();
+        log.advance_epoch(Epoch::new(1)).unwrap();
+        for counter in 1..=200 {
+            let record = Record::new(Zxid::from_parts(1, counter), 0, &[7; 300]);
+            log.append(&record).unwrap().wait().unwrap();
+        }
+        let mut reader = log.reader(Zxid::ZERO).unwrap();
+        reader.next_record().unwrap();
+        let left = Zxid::from_parts(1, 190);
+        let (log, _) = log.truncate(left).unwrap();
+        if is_lost {
+            std::fs::remove_file(dir.path().join("0000000000000002.seg")).unwrap();
+        }
+        let end = loop {
+            match reader.next_record() {
+                Ok(Some(_)) => {}
+                Ok(None) => break None,
+                Err(error) => break Some(error.code()),
+            }
+        };
+        if is_lost {
+            assert_eq!(end, Some("segment_missing"), "at {}", reader.position());
+        } else {
+            assert!(matches!(end, None | Some("not_in_log")), "{end:?}");
+            assert_eq!(reader.position(), left);
+        }
+        drop(log);
+    }
 }
