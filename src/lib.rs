@@ -1,8 +1,8 @@
 //! A storage engine for coordination servers: the part of an Apache ZooKeeper, etcd or `ClickHouse` Keeper that
 //! has every change on disk before it is acknowledged, in one total order, and gets it back after any crash.
 //!
-//! What is here are the ground floor, the transaction [`Log`], and what stands on it in memory, the [`DataTree`].
-//! Each can be used without the other.
+//! The [`Engine`] is all of it: the transaction [`Log`], what stands on it in memory, the [`DataTree`], snapshots, recovery,
+//! epochs, and plans for peers that lag. Log and tree can each be used without the other.
 //!
 //! ```
 //! use arborlog::{Epoch, LogOptions, Record, Zxid};

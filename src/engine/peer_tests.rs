@@ -272,3 +272,43 @@ fn who_awaits_a_txn_is_woken_when_the_server_applies_it() {
     };
     assert!(answer.unwrap().code().is_ok());
 }
+
+/// Some executors poll a task right where it is woken. It may look at the engine there, and one that panics is no reason to
+/// leave others without their answers.
+#[test]
+fn a_task_may_look_at_the_engine_where_it_is_woken() {
+    struct Looks(Arc<Engine>);
+    impl std::task::Wake for Looks {
+        fn wake(self: Arc<Self>) {
+            let engine = &self.0;
+            assert_eq!(engine.sync_plan(engine.applied_zxid()).decision.plan, SyncPlan::UpToDate);
+            engine.txns_between(Zxid::new(1), Zxid::new(2), |_| ()).unwrap();
+            engine.apply(engine.applied_zxid()).unwrap();
+            panic!("{} txns waited for their turn", engine.stats().recent_txns);
+        }
+    }
+    let (_home, engine) = simulated(&options().commit(Commit::ByServer));
+    let engine = Arc::new(engine);
+    let mut tickets: Vec<_> = (0..3).map(|n| submit(&engine, &format!("/{n}"), b"")).collect();
+    let last = tickets[2].wait_durable().unwrap();
+    let waker = Arc::new(Looks(engine.clone())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    for ticket in &mut tickets[..2] {
+        assert!(std::pin::Pin::new(ticket).poll(&mut context).is_pending());
+    }
+    // In a thread that nobody waits for, if it never comes back.
+    let (applies, done) = (engine.clone(), Arc::new(AtomicBool::new(false)));
+    let told = done.clone();
+    let thread = std::thread::spawn(move || {
+        applies.apply(last).unwrap();
+        told.store(true, Ordering::Release);
+    });
+    let clock = Clock::real();
+    let begin = clock.nanos();
+    while !done.load(Ordering::Acquire) && !thread.is_finished() {
+        assert!(clock.nanos() - begin < 10_000_000_000, "a lock is held while a task is woken");
+        std::thread::yield_now();
+    }
+    thread.join().unwrap();
+    assert!(tickets.pop().unwrap().wait().unwrap().code().is_ok());
+}

@@ -198,37 +198,54 @@ impl Pipeline {
     }
 
     fn apply(&self, through: Zxid, mut tell: impl FnMut(Zxid, &Outcome)) {
+        let mut answers = Vec::new();
+        loop {
+            self.apply_some(through, &mut tell, &mut answers);
+            if answers.is_empty() {
+                return;
+            }
+            // Without a lock: a task may be polled right here, and look at the engine.
+            for (slot, answer) in answers.drain(..) {
+                slot.fill(Ok(answer));
+            }
+        }
+    }
+
+    /// Applies what is applied together, and collects what is to be answered.
+    fn apply_some(
+        &self,
+        through: Zxid,
+        tell: &mut impl FnMut(Zxid, &Outcome),
+        answers: &mut Vec<(Arc<Slot>, Answer)>,
+    ) {
         let mut applier = self.applier.lock();
         let Applier { observer, batch } = &mut *applier;
-        loop {
-            {
-                let mut queue = self.queue.lock();
-                let mut bytes = 0;
-                while batch.len() < APPLIED_AT_ONCE && bytes < APPLIED_BYTES {
-                    let Some(pending) = queue.pop_front_if(|p| p.zxid <= through) else { break };
-                    bytes += pending.txn.as_bytes().len();
-                    batch.push(pending);
-                }
+        {
+            let mut queue = self.queue.lock();
+            let mut bytes = 0;
+            while batch.len() < APPLIED_AT_ONCE && bytes < APPLIED_BYTES {
+                let Some(pending) = queue.pop_front_if(|p| p.zxid <= through) else { break };
+                bytes += pending.txn.as_bytes().len();
+                batch.push(pending);
             }
-            let Some(last) = batch.last() else { return };
-            let last = last.zxid;
-            let txns = batch.iter().map(|pending| pending.txn.as_txn());
-            let outcomes = self
-                .tree
-                .apply_group(txns, &mut Told { observer: observer.as_mut(), failure: &self.failure });
-            let errors = outcomes.iter().filter(|outcome| !outcome.code().is_ok()).count();
-            self.counters.applied(outcomes.len() as u64, errors as u64);
-            let now_ns = self.counters.now_ns();
-            // Told under the lock: a plan for a peer takes what is applied and is not here for what only the peer has.
-            let mut recent = self.recent.lock();
-            self.applied.store(last.get(), Ordering::Release);
-            for (pending, outcome) in batch.drain(..).zip(outcomes) {
-                tell(pending.zxid, &outcome);
-                let Pending { zxid, txn, found, slot, since_ns } = pending;
-                self.counters.answered(since_ns, now_ns);
-                slot.fill(Ok(Answer { zxid, time_ms: txn.time_ms(), outcome, found }));
-                recent.push(txn);
-            }
+        }
+        let Some(last) = batch.last() else { return };
+        let last = last.zxid;
+        let txns = batch.iter().map(|pending| pending.txn.as_txn());
+        let outcomes =
+            self.tree.apply_group(txns, &mut Told { observer: observer.as_mut(), failure: &self.failure });
+        let errors = outcomes.iter().filter(|outcome| !outcome.code().is_ok()).count();
+        self.counters.applied(outcomes.len() as u64, errors as u64);
+        let now_ns = self.counters.now_ns();
+        // Told under the lock: a plan for a peer takes what is applied and is not here for what only the peer has.
+        let mut recent = self.recent.lock();
+        self.applied.store(last.get(), Ordering::Release);
+        for (pending, outcome) in batch.drain(..).zip(outcomes) {
+            tell(pending.zxid, &outcome);
+            let Pending { zxid, txn, found, slot, since_ns } = pending;
+            self.counters.answered(since_ns, now_ns);
+            answers.push((slot, Answer { zxid, time_ms: txn.time_ms(), outcome, found }));
+            recent.push(txn);
         }
     }
 

@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time::Duration;
@@ -30,7 +31,8 @@ impl Slot {
         drop(state);
         self.filled.notify_all();
         if let Some(waker) = waker {
-            waker.wake();
+            // A task that panics where it is woken is its executor's matter: others are to be answered behind it.
+            let _panic = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
     }
 

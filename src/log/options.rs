@@ -23,8 +23,8 @@ pub enum Gather {
     Off,
     /// Wait up to the given bound whenever writers are expected back.
     Always(Duration),
-    /// Wait where it has been seen to pay: for up to 24 writers in a closed loop, and for a crowd of 96 and more. The
-    /// default.
+    /// Wait where it has been seen to pay: for up to 24 writers in a closed loop, and for a crowd of 96 threads and more;
+    /// not for a crowd of tasks that await their tickets, which cost little to wake. The default.
     #[default]
     Adaptive,
 }

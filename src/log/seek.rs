@@ -46,10 +46,9 @@ impl Log {
             let at = index.partition_point(|entry| entry.first_zxid <= zxid);
             index.get(at).map_or(0, |entry| end - entry.offset)
         };
-        let in_use = {
-            let inner = self.shared.inner();
-            behind(&inner.core.active().index, inner.core.active().offset)
-        };
+        // Together: a segment that ends in between would count twice.
+        let inner = self.shared.inner();
+        let in_use = behind(&inner.core.active().index, inner.core.active().offset);
         let segments = self.shared.segments.read();
         let ended = segments.iter().filter_map(|s| s.ended.as_ref());
         in_use + ended.map(|ended| behind(&ended.index, ended.end_offset)).sum::<u64>()
