@@ -276,6 +276,10 @@ fn who_awaits_a_txn_is_woken_when_the_server_applies_it() {
 /// Some executors poll a task right where it is woken. It may look at the engine there, and one that panics is no reason to
 /// leave others without their answers.
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a thread of the test, which must not be waited for if it hangs"
+)]
 fn a_task_may_look_at_the_engine_where_it_is_woken() {
     struct Looks(Arc<Engine>);
     impl std::task::Wake for Looks {
