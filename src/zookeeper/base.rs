@@ -4,17 +4,14 @@ use hashbrown::HashSet;
 
 use super::ahead::{BATCH_BYTES, BATCH_COUNT};
 use super::directory::NamedFile;
-use super::recover::{Ahead, MISSING_ACL_SCHEME, Recovery};
-use super::report::{Finding, FindingKind};
+use super::recover::{Ahead, MISSING_ACL_SCHEME, Recovery, shown};
+use super::report::{Finding, FindingKind, told_path};
 use super::snapshot_file::{SnapshotNode, SnapshotTrailer};
-use crate::base::{Error, ErrorKind, Result, Zxid};
+use crate::base::{Error, ErrorKind, Result, Zxid, counted};
 use crate::engine::{Activity, Progress};
 use crate::format::{AclBuf, AclEntry, Perms};
 use crate::snapshot::read_ahead;
 use crate::tree::{DataTree, NodeBatch, Owner, StoredStat, WalkedNode};
-
-/// So much is told of a path.
-const PATH_CHARS_TOLD: usize = 200;
 
 impl Recovery<'_> {
     /// Loads the newest snapshot that will do; the zxid of its name.
@@ -54,7 +51,7 @@ impl Recovery<'_> {
         } else {
             "no snapshot and no log"
         };
-        let error = Error::corrupt("zk_no_snapshot", why);
+        let error = Error::corrupt("zk_no_snapshot", why).in_file(&shown(self.source.dir()));
         if !has_logs {
             return Err(error);
         }
@@ -80,7 +77,7 @@ impl Recovery<'_> {
                 let Some(node) = snapshot.next_node()? else { break };
                 has_root |= node.path == "/";
                 let stat = stat_of(&node, &sessions, extended);
-                let stat = stat.ok_or_else(|| corrupt(format!("{} cannot be", node.path)))?;
+                let stat = stat.ok_or_else(|| corrupt(format!("{} cannot be", told_path(node.path))))?;
                 newest = newest.max(stat.czxid).max(stat.mzxid).max(stat.pzxid);
                 let list;
                 let acl = if let Some(acl) = node.acl {
@@ -138,12 +135,14 @@ impl Recovery<'_> {
         let mut snapshot = self.source.open_snapshot(&file.name, self.options.length_limit)?;
         while let Some(node) = snapshot.next_node()? {
             if tree.get(node.path).is_none() {
-                // It may be as long as what a server takes.
-                let path: String = node.path.chars().take(PATH_CHARS_TOLD).collect();
-                return Ok(format!("{count} nodes have no parent, of which the first is {path}"));
+                let path = told_path(node.path);
+                return Ok(match count {
+                    1 => format!("1 node has no parent: {path}"),
+                    _ => format!("{count} nodes have no parent, of which the first is {path}"),
+                });
             }
         }
-        Ok(format!("{count} nodes have no parent"))
+        Ok(format!("{} without a parent", counted(count, "node")))
     }
 
     /// Holds the zxids behind the nodes to the one in the name. Both were told when all nodes had been written, so none is

@@ -7,7 +7,7 @@ use super::log_file::LogFile;
 use super::report::{Finding, FindingKind};
 use super::snapshot_file::SnapshotFile;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
-use crate::io::{Disk, EntryKind, File, OpenMode, names_in, open_dir_to_read};
+use crate::io::{Disk, EntryKind, File, OpenMode, names_in, open_dir_to_read, resolved};
 
 /// Where servers keep their files, below the directory that they are told.
 pub(super) const VERSION_DIR: &str = "version-2";
@@ -52,7 +52,11 @@ impl ZkDirectory {
     /// - [`ErrorKind::Io`].
     pub fn open(data: &Path, log: Option<&Path>) -> Result<ZkDirectory> {
         let data_dir = versioned(data)?;
-        let log_dir = log.map_or_else(|| Ok(data_dir.clone()), versioned)?;
+        let mut log_dir = log.map_or_else(|| Ok(data_dir.clone()), versioned)?;
+        // A server's configuration may have two names for it.
+        if place(&log_dir)? == place(&data_dir)? {
+            log_dir.clone_from(&data_dir);
+        }
         let snapshot_disk = open(&data_dir)?;
         let log_disk = if log_dir == data_dir { snapshot_disk.clone() } else { open(&log_dir)? };
         let mut directory = ZkDirectory {
@@ -245,6 +249,11 @@ fn irregular() -> Error {
 
 fn open(path: &Path) -> Result<Arc<dyn Disk>> {
     open_dir_to_read(path).map_err(|e| Error::io("open a directory", e).in_file(&path.display().to_string()))
+}
+
+/// Where a path leads to, whatever it is called.
+fn place(path: &Path) -> Result<PathBuf> {
+    resolved(path).map_err(|e| Error::io("follow a path", e).in_file(&path.display().to_string()))
 }
 
 /// The directory itself, or the one in it that has the files.

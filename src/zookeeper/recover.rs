@@ -1,10 +1,12 @@
+use std::path::Path;
+
 use hashbrown::HashSet;
 
 use super::directory::{NamedFile, ZkDirectory};
 use super::import::ImportOptions;
-use super::report::{Finding, FindingKind, ImportReport};
+use super::report::{Finding, FindingKind, ImportReport, told_path};
 use super::unexplained::Unexplained;
-use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
+use crate::base::{Epoch, Error, ErrorKind, Result, Zxid, counted};
 use crate::engine::RestoreTarget;
 use crate::tree::DataTree;
 
@@ -134,7 +136,7 @@ impl<'a> Recovery<'a> {
         let untouched = first.is_none_or(|first| first.get() == 1).then_some(Zxid::ZERO);
         before.or(untouched).ok_or_else(|| {
             let why = format!("the logs begin later than {time_ms} ms");
-            Error::new(ErrorKind::NotInLog, "not_in_log", why)
+            not_in_log(why, self.source)
         })
     }
 
@@ -153,10 +155,8 @@ impl<'a> Recovery<'a> {
     fn judge(&mut self) -> Result<()> {
         let last = self.tree.last_zxid();
         if self.report.snapshot.is_none() && self.report.replayed == 0 {
-            return Err(Error::corrupt(
-                "zk_no_snapshot",
-                "there is nothing from which a state could be made",
-            ));
+            let why = "there is nothing from which a state could be made";
+            return Err(Error::corrupt("zk_no_snapshot", why).in_file(&shown(self.source.dir())));
         }
         if let Some(ahead) = self.ahead.take() {
             let why =
@@ -167,7 +167,8 @@ impl<'a> Recovery<'a> {
         self.judge_skipped(last)?;
         if let Some((count, first)) = self.unexplained.first() {
             let why = format!(
-                "{count} txns could not be done, of which the first is {first}: snapshot and logs differ"
+                "{} could not be done, of which the first is {first}: snapshot and logs differ",
+                counted(count, "txn")
             );
             let error = Error::corrupt("zk_replay", why).with_zxids(first, first);
             let place = self.place_of(first).map(|(file, offset)| (file, Some(offset)));
@@ -179,7 +180,7 @@ impl<'a> Recovery<'a> {
             && !self.has_passed_target
         {
             let why = format!("the data end at {last}, before {target}");
-            return Err(Error::new(ErrorKind::NotInLog, "not_in_log", why));
+            return Err(not_in_log(why, self.source));
         }
         self.judge_nodes()?;
         if let Some(name) = self.source.bad_epoch() {
@@ -218,8 +219,11 @@ impl<'a> Recovery<'a> {
             self.acl_missing.iter().filter(|path| is_missing(&self.tree, path)).collect();
         missing.sort();
         if let Some(first) = missing.first() {
-            let why =
-                format!("the ACLs of {} nodes are nowhere, of which the first is {first}", missing.len());
+            let first = told_path(first);
+            let why = match missing.len() {
+                1 => format!("the ACL of {first} is nowhere"),
+                count => format!("the ACLs of {count} nodes are nowhere, of which the first is {first}"),
+            };
             let place = self.report.snapshot.as_deref().map(|snapshot| (snapshot, None));
             let error = Error::corrupt("zk_acl", why).in_place(place);
             self.damage(FindingKind::AclMissing, error)?;
@@ -227,7 +231,8 @@ impl<'a> Recovery<'a> {
         for owner in self.tree.ephemeral_owners() {
             if self.tree.session_timeout_ms(owner).is_none() {
                 let paths = self.tree.ephemeral_paths(owner);
-                let what = format!("{owner:#x} owns {} nodes and is no session", paths.len());
+                let nodes = counted(paths.len() as u64, "node");
+                let what = format!("{owner:#x} owns {nodes} and is no session");
                 self.report.findings.push(Finding::new(FindingKind::OwnerWithoutSession, what));
             }
         }
@@ -248,4 +253,13 @@ impl<'a> Recovery<'a> {
         self.report.accepted =
             last.epoch().max(current.unwrap_or(Epoch::ZERO)).max(accepted.unwrap_or(Epoch::ZERO));
     }
+}
+
+fn not_in_log(why: String, source: &ZkDirectory) -> Error {
+    Error::new(ErrorKind::NotInLog, "not_in_log", why).in_file(&shown(source.log_dir()))
+}
+
+/// A directory in place of a file, where it is none of its files that is told of.
+pub(super) fn shown(dir: &Path) -> String {
+    dir.display().to_string()
 }

@@ -4,6 +4,15 @@ use super::log_file::LogEnd;
 use crate::base::{Epoch, Error, Place, Zxid};
 use crate::format::DatabaseId;
 
+/// So much is told of a path: it may be as long as what a server takes.
+const PATH_CHARS_TOLD: usize = 200;
+
+/// A path as messages have it. Data that are damaged, or were made to do harm, have control characters in their paths, and
+/// no message ends a line or moves a cursor.
+pub(super) fn told_path(path: &str) -> String {
+    path.chars().take(PATH_CHARS_TOLD).flat_map(char::escape_debug).collect()
+}
+
 /// What sort of oddity was found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -106,7 +115,8 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.at.file {
-            write!(f, "{file}")?;
+            // A name that is none of a server's may be any.
+            write!(f, "{}", file.escape_debug())?;
             if let Some(offset) = self.at.offset {
                 write!(f, " at byte {offset}")?;
             }

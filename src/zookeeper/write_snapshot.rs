@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use super::format::ZkFormat;
 use super::jute::{put_buffer, put_len, put_text, text_len};
 use super::read_txn::DIGEST_VERSION;
+use super::report::told_path;
 use super::snapshot_file::{MAGIC, OPEN_ACL};
 use super::write_txn::put_acl;
 use crate::base::{Error, ErrorKind, Result};
@@ -74,7 +75,7 @@ fn put_acl_table(
         let list = node.acl();
         if !list.is_empty() && !ids.contains_key(list.as_bytes()) {
             let longest = list.iter().map(|entry| text_len(entry.scheme).max(text_len(entry.id))).max();
-            check_length(longest.unwrap_or(0), format, || format!("an ACL of {}", node.path()))?;
+            check_length(longest.unwrap_or(0), format, || format!("an ACL of {}", told_path(&node.path())))?;
             next += 1;
             let id = next;
             ids.insert(list.as_bytes().to_vec(), id);
@@ -98,9 +99,9 @@ fn put_node(
     if path == CONFIG && !format.has_extended_nodes() && stat.mzxid.get() == 0 {
         return Ok(());
     }
-    check_length(text_len(&path).max(data.map_or(0, <[u8]>::len)), format, || path.clone())?;
+    check_length(text_len(&path).max(data.map_or(0, <[u8]>::len)), format, || told_path(&path))?;
     if matches!(stat.owner, Owner::Container | Owner::Ttl { .. }) && !format.has_extended_nodes() {
-        return Err(format.refuses(&format!("{path} is a container or has a time to live")));
+        return Err(format.refuses(&format!("{} is a container or has a time to live", told_path(&path))));
     }
     put_text(out, if path == "/" { "" } else { &path });
     put_buffer(out, data);
@@ -127,9 +128,7 @@ fn check_length(len: usize, format: ZkFormat, of: impl FnOnce() -> String) -> Re
     if len <= format.length_limit() {
         return Ok(());
     }
-    // The name itself may be what is too long.
-    let name: String = of().chars().take(200).collect();
-    let what = format!("{name} is longer than a server of {format} reads: {len} bytes");
+    let what = format!("{} is longer than a server of {format} reads: {len} bytes", of());
     Err(Error::new(ErrorKind::TooLarge, "zk_length", what))
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use arborlog::inspect::{Examination, SegmentInfo, Verdict};
 
 use crate::outcome::Outcome;
+use crate::payload::harmless;
 
 /// The codes whose cause is a file that does not belong where it is: it has to go, and salvage has no part in it.
 pub(crate) const ODD_FILES: [&str; 6] = [
@@ -87,7 +88,7 @@ impl Advice {
                  that uses this directory\n  2. move out of the directory what does not belong where it is: {}\n  \
                  3. if it took the place of a file of the log, put that one back\n  4. verify again: whatever else is \
                  wrong is judged anew then",
-                files.join(", ")
+                files.iter().map(|file| harmless(file)).collect::<Vec<_>>().join(", ")
             ),
             Advice::NewerVersion => {
                 "what to do next: use the newer arborlog that wrote this log; nothing here is \

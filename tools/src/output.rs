@@ -7,6 +7,7 @@ use arborlog::{Error, ErrorKind, Zxid};
 use serde_json::{Value, json};
 
 use crate::outcome::Outcome;
+use crate::payload::{harmless, harmless_json};
 
 /// Why a command did not come to its end.
 #[derive(Debug)]
@@ -85,8 +86,12 @@ impl Output {
         self.outcome
     }
 
-    /// One line of text.
+    /// One line of text. What names and paths in damaged or hostile data would do to a terminal is escaped.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
+        self.raw_line(&harmless(text))
+    }
+
+    fn raw_line(&mut self, text: &str) -> Result<(), Failure> {
         self.out.write_all(text.as_bytes())?;
         Ok(self.out.write_all(b"\n")?)
     }
@@ -98,7 +103,7 @@ impl Output {
 
     /// One JSON object on a line of its own.
     pub(crate) fn object(&mut self, object: &Value) -> Result<(), Failure> {
-        self.line(&object.to_string())
+        self.raw_line(&harmless_json(&object.to_string()))
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
@@ -157,8 +162,9 @@ impl Output {
     }
 }
 
-/// One line to the operator, apart from the results.
+/// One line to the operator, apart from the results, and as harmless as they are.
 pub(crate) fn tell(text: &str) {
+    let text = harmless(text);
     // If even this is closed, there is no one left to tell.
     let _ = writeln!(io::stderr(), "arborlog: {text}");
 }

@@ -40,7 +40,7 @@ fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Fail
         output.line(&format!("note: {note}"))?;
     }
     if let Some(advice) = Advice::of(examination) {
-        return output.line(&advice.text());
+        return advice.text().lines().try_for_each(|line| output.line(line));
     }
     if matches!(examination.verdict, Verdict::NoLog) {
         return Ok(());

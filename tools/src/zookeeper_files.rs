@@ -1,8 +1,8 @@
 use arborlog::zookeeper::{
-    ImportOptions, LENGTH_LIMIT_DEFAULT, LogEnd, LogFile, NamedFile, OnDisk, SnapshotFile, SnapshotNode,
-    ZkDirectory, read_state,
+    ImportOptions, ImportReport, LENGTH_LIMIT_DEFAULT, LogEnd, LogFile, NamedFile, OnDisk, SnapshotFile,
+    SnapshotNode, ZkDirectory, read_state,
 };
-use arborlog::{Error, RestoreTarget, Zxid};
+use arborlog::{DataTree, Error, RestoreTarget, Zxid};
 use serde_json::{Value, json};
 
 use crate::engine::acl_array;
@@ -97,14 +97,10 @@ struct Seen {
 /// Reads every file to its end, and says what an import would find.
 pub(crate) fn verify(arguments: &VerifyArguments, output: &mut Output) -> Result<(), Failure> {
     let directory = ZkDirectory::open(&arguments.target.dir, arguments.data_log_dir.as_deref())?;
-    for file in directory.snapshots() {
-        let seen = read_snapshot(&directory, file);
-        print_file("snapshot", file, &seen, output)?;
-    }
-    for file in directory.logs() {
-        let seen = read_log(&directory, file);
-        print_file("log", file, &seen, output)?;
-    }
+    let snapshots =
+        directory.snapshots().iter().map(|file| ("snapshot", file, read_snapshot(&directory, file)));
+    let logs = directory.logs().iter().map(|file| ("log", file, read_log(&directory, file)));
+    let files: Vec<_> = snapshots.chain(logs).collect();
     let target = match (arguments.to_zxid, arguments.to_time) {
         (Some(zxid), _) => RestoreTarget::Zxid(zxid),
         (None, Some(time_ms)) => RestoreTarget::TimeMs(time_ms),
@@ -121,9 +117,12 @@ pub(crate) fn verify(arguments: &VerifyArguments, output: &mut Output) -> Result
     let bar = SharedBar::new();
     let read = read_state(&arguments.target.dir, &what.on_progress(bar.shows()));
     bar.end();
+    judge(&files, &read, output);
+    for (kind, file, seen) in &files {
+        print_file(kind, file, seen, output)?;
+    }
     match read {
         Ok((_, report)) => {
-            found_damage(&report, output);
             if output.json {
                 let mut object = report_object(&report);
                 object["type"] = json!("state");
@@ -134,7 +133,6 @@ pub(crate) fn verify(arguments: &VerifyArguments, output: &mut Output) -> Result
             output.line(&report_text(&report))
         }
         Err(error) => {
-            output.found(Outcome::of_error(&error));
             if output.json {
                 return output.object(&json!({ "type": "state", "error": error_object(&error) }));
             }
@@ -143,15 +141,34 @@ pub(crate) fn verify(arguments: &VerifyArguments, output: &mut Output) -> Result
     }
 }
 
+/// What was found holds whether it can be printed or not.
+fn judge(
+    files: &[(&str, &NamedFile, Result<Seen, Error>)],
+    read: &Result<(DataTree, ImportReport), Error>,
+    output: &mut Output,
+) {
+    for error in files.iter().filter_map(|(_, _, seen)| seen.as_ref().err()) {
+        output.found(Outcome::of_error(error));
+    }
+    match read {
+        Ok((_, report)) => found_damage(report, output),
+        Err(error) => output.found(Outcome::of_error(error)),
+    }
+    let outcome = output.outcome();
+    let word = match outcome {
+        Outcome::Clean => "nothing is damaged",
+        Outcome::Damaged => "the data are damaged",
+        _ => "an import refuses the data",
+    };
+    output.settle(outcome, word);
+}
+
 fn print_file(
     kind: &str,
     file: &NamedFile,
     seen: &Result<Seen, Error>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    if let Err(error) = seen {
-        output.found(Outcome::of_error(error));
-    }
     if output.json {
         let mut object = json!({ "type": kind, "file": file.name, "zxid": zxid(file.zxid) });
         match seen {

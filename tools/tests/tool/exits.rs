@@ -80,12 +80,17 @@ fn newer_segment(path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Runs the tool with its standard output on a full disk.
+/// Runs `arborlog log ARGUMENTS` with its standard output on a full disk.
 fn to_full(arguments: &str, dir: &Path) -> (i32, String) {
+    arborlog_to_full(&format!("log {arguments}"), dir)
+}
+
+/// Runs `arborlog ARGUMENTS` so.
+pub(crate) fn arborlog_to_full(arguments: &str, dir: &Path) -> (i32, String) {
     let arguments = arguments.split(' ').map(|a| if a == "DIR" { dir.as_os_str() } else { a.as_ref() });
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_arborlog"));
-    command.arg("log").args(arguments).stdin(Stdio::null()).stdout(full);
+    command.args(arguments).stdin(Stdio::null()).stdout(full);
     let output = command.output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }

@@ -16,3 +16,4 @@ mod streams;
 mod truncate;
 mod wrong_place;
 mod zookeeper;
+mod zookeeper_told;

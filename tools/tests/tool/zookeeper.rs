@@ -15,7 +15,7 @@ fn recorded(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/zookeeper").join(name)
 }
 
-fn copy(name: &str) -> tempfile::TempDir {
+pub(crate) fn copy(name: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("version-2")).unwrap();
     for entry in fs::read_dir(recorded(name).join("version-2")).unwrap().map(Result::unwrap) {

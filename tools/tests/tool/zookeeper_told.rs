@@ -1,0 +1,182 @@
+//! What the verbs of `arborlog zookeeper` tell: of names that do harm, on a full disk, of one place with two names.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::exits::arborlog_to_full;
+use crate::sample::{Run, arborlog};
+use crate::zookeeper::copy;
+
+/// Clears a screen, forges a line, and turns the writing around.
+const HARM: &str = "\u{1b}[2J\nall-is-well\u{9b}\u{202e}";
+/// The same on one line.
+const HARMLESS: &str = r"\u{1b}[2J\nall-is-well\u{9b}\u{202e}";
+
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend(u32::try_from(bytes.len()).unwrap().to_be_bytes());
+    out.extend(bytes);
+}
+
+fn adler32(bytes: &[u8]) -> u32 {
+    let (a, b) = bytes.iter().fold((1_u32, 0), |(a, b), byte| {
+        let a = (a + u32::from(*byte)) % 65521;
+        (a, (b + a) % 65521)
+    });
+    b << 16 | a
+}
+
+/// A server's directory: a log without a txn, and a snapshot of these nodes with the numbers of their ACLs.
+fn server(nodes: &[(&str, i64)]) -> TempDir {
+    let mut bytes = b"ZKSN\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+    for (path, acl) in nodes {
+        put(&mut bytes, path.as_bytes());
+        put(&mut bytes, b"");
+        bytes.extend(acl.to_be_bytes());
+        bytes.extend([0; 60]);
+    }
+    put(&mut bytes, b"/");
+    let sum = adler32(&bytes);
+    bytes.extend(u64::from(sum).to_be_bytes());
+    put(&mut bytes, b"/");
+    let dir = tempfile::tempdir().unwrap();
+    let below = dir.path().join("version-2");
+    fs::create_dir(&below).unwrap();
+    fs::write(below.join("snapshot.0"), bytes).unwrap();
+    fs::write(below.join("log.1"), b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0").unwrap();
+    dir
+}
+
+/// Nothing of it moves a cursor, and each line is one of the tool's.
+#[track_caller]
+fn is_harmless(run: &Run) {
+    let text = format!("{}{}", run.out, run.err);
+    let is_harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!text.contains(is_harmful) && !text.contains("\nall-is-well"), "{run:#?}");
+    assert!(text.contains(HARMLESS), "{run:#?}");
+}
+
+#[test]
+fn paths_that_do_harm_are_told_on_one_line() {
+    let orphan = server(&[("", -1), (&format!("/no/{HARM}"), -1)]);
+    let run = arborlog("zookeeper verify DIR", orphan.path()).exits(1);
+    is_harmless(&run);
+    assert!(run.out.contains("1 node has no parent: /no/"), "{run:#?}");
+    let (one, two) = (format!("/a/{HARM}"), format!("/b/{HARM}"));
+    let run = arborlog("zookeeper verify DIR", server(&[("", -1), (&one, -1), (&two, -1)]).path()).exits(1);
+    is_harmless(&run);
+    assert!(run.out.contains("2 nodes have no parent, of which the first is /a/"), "{run:#?}");
+    let without_acl = server(&[("", -1), (&format!("/{HARM}"), 7)]);
+    is_harmless(&arborlog("zookeeper verify DIR", without_acl.path()).exits(1));
+    let trial = tempfile::tempdir().unwrap();
+    let engine = trial.path().join("engine");
+    let verb = format!("zookeeper import DIR {}", engine.display());
+    is_harmless(&arborlog(&verb, without_acl.path()).exits(1));
+    is_harmless(&arborlog(&format!("{verb} --salvage"), without_acl.path()).exits(0));
+    is_harmless(&arborlog("tree DIR", &engine).exits(0));
+}
+
+#[test]
+fn names_of_files_that_do_harm_are_told_on_one_line() {
+    let dir = server(&[("", -1)]);
+    for name in ["log.", "snapshot.", "other."] {
+        let name = format!("{name}{HARM}");
+        fs::write(dir.path().join("version-2").join(&name), b"nothing").unwrap();
+        let code = if name.starts_with("other") { 2 } else { 1 };
+        let run = arborlog(&format!("zookeeper dump DIR/version-2/{name}"), dir.path()).exits(code);
+        let is_harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!run.out.contains(is_harmful) && run.out.contains("\\u009b"), "{run:#?}");
+        let error = run.json().remove(0)["error"].clone();
+        assert!(
+            error["message"].as_str().unwrap().contains(HARM),
+            "a reader of JSON gets it as it is: {error}"
+        );
+    }
+    let run = arborlog("zookeeper verify DIR", dir.path()).exits(0);
+    is_harmless(&run);
+    assert_eq!(run.out.matches(HARMLESS).count(), 3, "{run:#?}");
+    // Who reads JSON gets the name as it is.
+    let state = arborlog("zookeeper verify --json DIR", dir.path()).exits(0).json().pop().unwrap();
+    let files: Vec<_> = state["findings"].as_array().unwrap().iter().map(|f| f["file"].clone()).collect();
+    assert!(files.contains(&format!("log.{HARM}").into()), "{state}");
+}
+
+#[track_caller]
+fn ends_on_a_full_disk(arguments: &str, dir: &Path, code: i32, told: &str) {
+    let (ended, err) = arborlog_to_full(arguments, dir);
+    assert_eq!(ended, code, "{arguments}: {err}");
+    assert!(err.contains("cannot write the output") && err.contains(told), "{arguments}: {err}");
+}
+
+#[test]
+fn what_was_judged_or_made_keeps_its_code_though_it_cannot_be_told() {
+    let trial = tempfile::tempdir().unwrap();
+    for json in ["", " --json"] {
+        let dir = copy("multi/data");
+        let ends = |verb: &str, code, told| {
+            ends_on_a_full_disk(&format!("zookeeper {verb}{json}"), dir.path(), code, told)
+        };
+        ends("verify DIR", 0, "; nothing is damaged");
+        let file = dir.path().join("version-2/log.1");
+        ends(&format!("dump {}", file.display()), 3, "");
+        let (engine, back) = (
+            trial.path().join(format!("e{json}").replace(' ', "")),
+            trial.path().join(format!("b{json}").replace(' ', "")),
+        );
+        ends(&format!("import --dry-run DIR {}", engine.display()), 3, "");
+        ends(&format!("import DIR {}", engine.display()), 0, "; the engine was made");
+        let export = format!("export --format 3.9 {} {}", engine.display(), back.display());
+        ends(&format!("{export} --dry-run"), 3, "");
+        ends(&export, 0, "; the state was written");
+        let whole = fs::read(&file).unwrap();
+        fs::write(
+            &file,
+            whole.iter().enumerate().map(|(at, b)| if at == 40 { b ^ 1 } else { *b }).collect::<Vec<_>>(),
+        )
+        .unwrap();
+        ends("verify DIR", 1, "; the data are damaged");
+        fs::remove_file(&file).unwrap();
+        ends("verify DIR", 3, "; an import refuses the data");
+    }
+}
+
+#[test]
+fn one_directory_by_two_names_is_read_once() {
+    let dir = copy("multi/data");
+    let plain = arborlog("zookeeper verify DIR", dir.path()).exits(0).out;
+    let trial = tempfile::tempdir().unwrap();
+    symlink(dir.path(), trial.path().join("link")).unwrap();
+    for other in [dir.path().join("version-2/.."), dir.path().join("version-2"), trial.path().join("link")] {
+        let verb = format!("zookeeper verify DIR --data-log-dir {}", other.display());
+        assert_eq!(arborlog(&verb, dir.path()).exits(0).out, plain, "{}", other.display());
+    }
+    // Another one is another one.
+    let other = copy("basic/data");
+    let verb = format!("zookeeper verify DIR --data-log-dir {}", other.path().display());
+    assert!(arborlog(&verb, dir.path()).out.contains("foreign-file"));
+}
+
+#[test]
+fn a_refusal_names_the_directory_where_nothing_was() {
+    let dir = copy("multi/data");
+    let below = dir.path().join("version-2");
+    let names = |switch: &str, code: i32, word: &str| {
+        let verb = format!("zookeeper verify DIR {switch}");
+        let state = arborlog(&format!("{verb} --json"), dir.path()).exits(code).json().pop().unwrap();
+        let file = below.display().to_string();
+        assert_eq!((&state["error"]["code"], &state["error"]["file"]), (&word.into(), &file.as_str().into()));
+        let out = arborlog(&verb, dir.path()).exits(code).out;
+        assert!(out.contains(&file), "{out}");
+    };
+    names("--to-zxid=0x999", 3, "not_in_log");
+    let (snapshot, log) = (below.join("snapshot.0"), below.join("log.1"));
+    let whole = fs::read(&log).unwrap();
+    fs::write(&snapshot, b"nothing").unwrap();
+    fs::write(&log, b"nothing").unwrap();
+    names("--salvage", 1, "zk_no_snapshot");
+    fs::write(&log, whole).unwrap();
+    fs::remove_file(&snapshot).unwrap();
+    names("--snapshot-alone", 1, "zk_no_snapshot");
+}
