@@ -51,15 +51,7 @@ pub(crate) fn run<T>(
     std::thread::scope(|scope| {
         let write = || write_until_stopped(&phase, load.window, &submit, &wait);
         let writers: Vec<_> = (0..load.threads).map(|_| scope.spawn(write)).collect();
-        pause(warm_up);
-        edge();
-        let (started, cpu) = (now(), cpu_time());
-        phase.store(MEASURE, Ordering::Release);
-        pause(measured);
-        phase.store(STOP, Ordering::Release);
-        let seconds = now().duration_since(started).as_secs_f64();
-        let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
-        edge();
+        let (seconds, cpu_seconds) = watch(&phase, warm_up, measured, &mut edge);
         let mut latencies = Histogram::new();
         for writer in writers {
             latencies.merge(&writer.join().expect("a writer panicked"));
@@ -96,18 +88,26 @@ pub(crate) fn run_tasks<F: Future<Output = ()> + Send>(
             })
         })
         .collect();
-    pause(warm_up);
-    let (started, cpu) = (now(), cpu_time());
-    shared.0.store(MEASURE, Ordering::Release);
-    pause(measured);
-    shared.0.store(STOP, Ordering::Release);
-    let seconds = now().duration_since(started).as_secs_f64();
-    let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
+    let (seconds, cpu_seconds) = watch(&shared.0, warm_up, measured, || {});
     let mut latencies = Histogram::new();
     for task in tasks {
         latencies.merge(&runtime.block_on(task).expect("a task panicked"));
     }
     Reached { seconds, cpu_seconds, latencies }
+}
+
+/// Takes a run through its phases. Returns how long was measured, and the processors' time of that.
+fn watch(phase: &AtomicU8, warm_up: Duration, measured: Duration, mut edge: impl FnMut()) -> (f64, f64) {
+    pause(warm_up);
+    edge();
+    let (started, cpu) = (now(), cpu_time());
+    phase.store(MEASURE, Ordering::Release);
+    pause(measured);
+    phase.store(STOP, Ordering::Release);
+    let seconds = now().duration_since(started).as_secs_f64();
+    let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
+    edge();
+    (seconds, cpu_seconds)
 }
 
 fn write_until_stopped<T>(

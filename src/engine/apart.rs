@@ -37,7 +37,8 @@ pub(crate) fn check_apart(made: WithLog<'_>, read: WithLog<'_>) -> Result<()> {
     Err(Error::invalid(format!("{} lies inside {}, which is to be made", read.display(), made.display())))
 }
 
-fn place(path: &Path) -> Result<PathBuf> {
+/// Where a path leads to, whatever it is called.
+pub(crate) fn place(path: &Path) -> Result<PathBuf> {
     resolved(path).map_err(|e| Error::io("follow a path", e).in_file(&path.display().to_string()))
 }
 

@@ -144,18 +144,21 @@ mod tests {
     use crate::log::LogOptions;
     use crate::tree::random_txns;
 
+    /// A tree after so many txns.
+    fn grown(txns: usize) -> DataTree {
+        let mut tree = DataTree::new();
+        for txn in random_txns(5, txns) {
+            tree.apply(&txn.as_txn(), &mut ());
+        }
+        tree
+    }
+
     /// The power is cut at each operation: what is there then is the engine, whole, or nothing that opens, and it is
     /// made again in the same place.
     #[test]
     fn a_foundation_that_is_cut_off_anywhere_is_begun_anew() {
         let options = EngineOptions::new().log(LogOptions::new().segment_bytes(16 << 10)).snap_count(0);
-        let tree = || {
-            let mut tree = DataTree::new();
-            for txn in random_txns(5, 40) {
-                tree.apply(&txn.as_txn(), &mut ());
-            }
-            tree
-        };
+        let tree = || grown(40);
         let (digest, accepted) = (tree().digest(), Epoch::new(9));
         let (mut points, mut anew) = (0, 0);
         for cut in [Cut::Disk(0), Cut::Next(Room::Log), Cut::Next(Room::Snapshots)] {
@@ -190,13 +193,6 @@ mod tests {
     #[test]
     fn nothing_of_an_attempt_that_was_cut_off_is_in_the_next_one() {
         let options = EngineOptions::new().log(LogOptions::new().segment_bytes(16 << 10)).snap_count(0);
-        let tree = |txns: usize| {
-            let mut tree = DataTree::new();
-            for txn in random_txns(5, txns) {
-                tree.apply(&txn.as_txn(), &mut ());
-            }
-            tree
-        };
         let mut points = 0;
         for cut in [Cut::Disk(0), Cut::Next(Room::Log), Cut::Next(Room::Snapshots)] {
             for operations in 1..300 {
@@ -205,13 +201,13 @@ mod tests {
                 let begin = || Foundation::begin_in(home.clone(), &options);
                 let foundation = begin().unwrap();
                 home.cut_at(cut, operations, image);
-                let is_done = foundation.finish(tree(40), Epoch::new(9)).is_ok();
+                let is_done = foundation.finish(grown(40), Epoch::new(9)).is_ok();
                 home.cut_all(image);
                 let Ok(again) = begin() else { break };
                 assert!(!is_done);
-                again.finish(tree(25), Epoch::new(9)).unwrap();
+                again.finish(grown(25), Epoch::new(9)).unwrap();
                 let (_engine, report) = options.open_home(home.clone(), Box::new(Unobserved)).unwrap();
-                assert_eq!(report.digest, tree(25).digest(), "{cut:?} {operations} {image:?}");
+                assert_eq!(report.digest, grown(25).digest(), "{cut:?} {operations} {image:?}");
                 points += 1;
             }
         }

@@ -65,7 +65,7 @@ mod standby_tests;
 mod tests;
 
 pub use answer::Answer;
-pub(crate) use apart::check_apart;
+pub(crate) use apart::{check_apart, place};
 pub use checkpoint::CheckpointReport;
 pub use feed::ChangeFeed;
 pub(crate) use foundation::{Foundation, unfinished};

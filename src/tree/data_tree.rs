@@ -317,11 +317,7 @@ impl DataTree {
     pub(super) fn stored(&self, id: NodeId) -> StoredStat {
         let node = self.nodes.at(id);
         let family = if node.is(Node::PARENT) { self.families.get(&id) } else { None };
-        self.stored_beside(id, family.map_or((0, node.czxid()), |f| (f.cversion, f.pzxid)))
-    }
-
-    /// The same of a node whose cversion and pzxid are known.
-    fn stored_beside(&self, id: NodeId, counts: (i32, Zxid)) -> StoredStat {
+        let counts = family.map_or((0, node.czxid()), Family::counts);
         stored_in(id, counts, (&self.nodes, &self.rare))
     }
 

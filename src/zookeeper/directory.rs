@@ -7,7 +7,8 @@ use super::log_file::LogFile;
 use super::report::{Finding, FindingKind};
 use super::snapshot_file::SnapshotFile;
 use crate::base::{Epoch, Error, ErrorKind, Result, Zxid};
-use crate::io::{Disk, EntryKind, File, OpenMode, names_in, open_dir_to_read, resolved};
+use crate::engine::place;
+use crate::io::{Disk, EntryKind, File, OpenMode, names_in, open_dir_to_read};
 
 /// Where servers keep their files, below the directory that they are told.
 pub(super) const VERSION_DIR: &str = "version-2";
@@ -249,11 +250,6 @@ fn irregular() -> Error {
 
 fn open(path: &Path) -> Result<Arc<dyn Disk>> {
     open_dir_to_read(path).map_err(|e| Error::io("open a directory", e).in_file(&path.display().to_string()))
-}
-
-/// Where a path leads to, whatever it is called.
-fn place(path: &Path) -> Result<PathBuf> {
-    resolved(path).map_err(|e| Error::io("follow a path", e).in_file(&path.display().to_string()))
 }
 
 /// The directory itself, or the one in it that has the files.
