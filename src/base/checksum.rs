@@ -7,6 +7,19 @@ pub(crate) fn crc32(seed: u32, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// CRC-32 of several runs of bytes, one behind the other.
+pub(crate) fn crc32_of<const N: usize>(parts: [&[u8]; N]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    hasher.finalize()
+}
+
+/// By what the CRC-32 of some bytes changes if they, or those at their end, are changed by `difference`, exclusive or.
+/// A CRC is linear but for what it begins and ends with, which is the same for both.
+pub(crate) fn crc32_of_difference(difference: &[u8]) -> u32 {
+    !crc32(u32::MAX, difference)
+}
+
 /// Folds the header checksums of a group's records, in order, into the 64 bits that its group header carries.
 ///
 /// A record is already covered by its own checksums; the fold makes sure that exactly these records, in

@@ -5,7 +5,7 @@ use super::family::Raise;
 use super::lookup::Spot;
 use super::owner::Owner;
 use super::path;
-use super::store::{NodeId, Packed, len_of};
+use super::store::{Node, NodeId, Packed, len_of};
 use super::stored_stat::StoredStat;
 use super::warm::{AHEAD, Hint, Use};
 use crate::base::{Code, Zxid};
@@ -194,15 +194,15 @@ impl DataTree {
         let node = NewNode { path: create.path, content: new, acl: create.acl, stat: &stat, digest };
         let id = self.plant_at(&spot, &node, Some(&raise)).ok_or(Code::QUOTA_EXCEEDED)?;
         observer.changed(Change::Created { path: create.path });
-        Ok(Outcome::Stat(stat.shown(0, self.data_bytes(id))))
+        Ok(Outcome::Stat(stat.shown(0, self.shown_bytes(id, len_of(create.data)))))
     }
 
     /// Where a node is, with the memory on its way. Not the root.
     fn warmed_spot<'p>(&self, path: &'p str, to: Use) -> Result<Spot<'p>, Code> {
         let (parent, name) = path::split(path).ok_or(Code::BAD_ARGUMENTS)?;
         let parent = self.find_parent(parent).ok_or(Code::NO_NODE)?;
-        let spot = self.spot(parent, name.as_bytes());
-        self.warm_spot(&spot, to);
+        let mut spot = self.spot(parent, name.as_bytes());
+        self.warm_spot(&mut spot, to);
         Ok(spot)
     }
 
@@ -224,19 +224,18 @@ impl DataTree {
         context: Context<'_>,
         observer: &mut impl Observer,
     ) -> Result<(), Code> {
-        let spot = if let Some(spot) = context.spot {
-            spot
+        let (spot, likely) = if let Some(spot) = context.spot {
+            (spot, None)
         } else {
             let spot = self.warmed_spot(path, Use::Remove)?;
             // It comes while the parent is changed.
-            self.warm_record(spot.hash);
-            spot
+            (spot, self.warm_record(spot.hash))
         };
         // Even if the node is gone: a replay may meet a parent that has not seen it go.
         self.change_family(spot.parent, spot.parent_in_digest(path), |family| {
             family.pzxid = family.pzxid.max(context.zxid);
         });
-        let id = self.at_spot(&spot).ok_or(Code::NO_NODE)?;
+        let id = self.likely_at(&spot, likely).ok_or(Code::NO_NODE)?;
         // What is below it in the replay of a fuzzy range was created later, and will be again.
         self.uproot(id, &spot, path);
         observer.changed(Change::Deleted { path });
@@ -258,32 +257,36 @@ impl DataTree {
         };
         // While the memory comes.
         let new = Content::of(path, data);
-        let id = spot.map_or_else(|| self.find(path), |spot| self.at_spot(&spot));
+        let id = match spot {
+            None => self.find(path),
+            Some(spot) => {
+                // All of the record at once: where its data are is known only when its beginning has come.
+                let likely = self.warm_record(spot.hash);
+                self.likely_at(&spot, likely)
+            }
+        };
         let id = id.ok_or(Code::NO_NODE)?;
-        let mut stat = self.stored(id);
-        let counts = path::is_in_digest(path);
-        let before = if counts { node_digest(self.nodes.at(id).content_crc, &stat) } else { 0 };
-        self.set_content(id, path, new);
+        let (mut stat, child_count) = self.stored_and_children(id);
+        self.set_content(id, path, new.data);
         (stat.version, stat.mzxid, stat.mtime_ms) = (version, context.zxid, context.time_ms);
         let node = self.nodes.at_mut(id);
         node.version = version;
         node.set_mzxid(context.zxid);
-        self.set_times(id, stat.ctime_ms, stat.mtime_ms);
-        if counts {
-            self.digest_changed(id, before, node_digest(new.crc, &stat));
+        match Packed::of(context.time_ms) {
+            Some(mtime) if !node.is(Node::RARE) => node.mtime = mtime,
+            _ => self.set_times(id, stat.ctime_ms, stat.mtime_ms),
         }
+        self.set_digest(id, node_digest(new.crc, &stat), path::is_in_digest(path));
         observer.changed(Change::DataSet { path });
-        Ok(Outcome::Stat(stat.shown(self.child_count(id), self.data_bytes(id))))
+        Ok(Outcome::Stat(stat.shown(child_count, self.shown_bytes(id, len_of(data)))))
     }
 
-    /// Puts other data into a node.
-    pub(super) fn set_content(&mut self, id: NodeId, path: &str, Content { data, crc }: Content<'_>) {
-        let old_bytes = self.stored_data_bytes(id);
+    /// Puts other data into a node. Its digest is the caller's to set.
+    pub(super) fn set_content(&mut self, id: NodeId, path: &str, data: Option<&[u8]>) {
+        let old_bytes = self.nodes.set_data(id, data);
         self.approximate_bytes += len_of(data) as u64;
         self.approximate_bytes -= old_bytes as u64;
         self.quota_data_set(path, data, old_bytes);
-        self.nodes.set_data(id, data);
-        self.nodes.at_mut(id).content_crc = crc;
     }
 
     /// Sets both times, in the record if they fit.
@@ -295,7 +298,7 @@ impl DataTree {
         } else {
             Some((ctime_ms, mtime_ms))
         };
-        if apart.is_some() || self.nodes.at(id).is(super::store::Node::RARE) {
+        if apart.is_some() || self.nodes.at(id).is(Node::RARE) {
             self.set_rare(id, |rare| rare.times_ms = apart);
         }
     }

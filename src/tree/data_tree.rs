@@ -2,7 +2,7 @@ use bytemuck::Zeroable;
 use hashbrown::{HashMap, HashSet};
 
 use super::acl_table::AclTable;
-use super::digest::{Content, node_digest};
+use super::digest::{Content, changed_digest, node_digest};
 use super::directory::{Directory, LISTED_FROM};
 use super::family::{Family, Raise, family_of};
 use super::lookup::Spot;
@@ -61,7 +61,7 @@ pub(super) struct NewNode<'n> {
     pub(super) acl: AclList<'n>,
     pub(super) stat: &'n StoredStat,
     /// Of all this.
-    pub(super) digest: u64,
+    pub(super) digest: u32,
 }
 
 /// A node that is to be removed.
@@ -70,6 +70,7 @@ struct Doomed {
     id: NodeId,
     /// Of its parent and name.
     hash: u64,
+    chunk: Option<usize>,
     path_units: u64,
     in_digest: bool,
 }
@@ -134,7 +135,7 @@ impl DataTree {
         new: &NewNode<'_>,
         raise: Option<&Raise>,
     ) -> Option<NodeId> {
-        let NewNode { path, content: Content { data, crc }, acl, stat, digest } = *new;
+        let NewNode { path, content: Content { data, .. }, acl, stat, digest } = *new;
         let (ctime, mtime) = (Packed::of(stat.ctime_ms), Packed::of(stat.mtime_ms));
         let acl_number = self.acls.intern(acl);
         let acl = u16::try_from(acl_number).ok().filter(|number| *number != Node::ACL_APART);
@@ -142,7 +143,7 @@ impl DataTree {
             ctime: ctime.unwrap_or(Packed::ZERO),
             mtime: mtime.unwrap_or(Packed::ZERO),
             version: stat.version,
-            content_crc: crc,
+            digest,
             parent: spot.parent,
             acl: acl.unwrap_or(Node::ACL_APART),
             czxid: stat.czxid.get(),
@@ -170,7 +171,7 @@ impl DataTree {
         }
         self.approximate_bytes += path_units(path) + len_of(data) as u64;
         if path::is_in_digest(path) {
-            self.digest = self.digest.wrapping_add(digest);
+            self.digest = self.digest.wrapping_add(digest.into());
         }
         self.quota_planted(id, path, data);
         Some(id)
@@ -194,7 +195,7 @@ impl DataTree {
 
     /// Makes a node its parent's child, and findable.
     fn link(&mut self, id: NodeId, spot: &Spot<'_>, path: &str, raise: Option<&Raise>) {
-        let DataTree { nodes, families, directory, index, rare, digest, .. } = self;
+        let DataTree { nodes, families, directory, index, digest, .. } = self;
         index.insert(spot.hash, id);
         let parent = spot.parent;
         let family = family_of(parent, nodes, families);
@@ -205,14 +206,22 @@ impl DataTree {
         if let Some(raise) = raise {
             let before = family.counts();
             raise.raise(family);
-            family.settle(before, parent, (nodes, rare), raise.in_digest, digest);
+            let (old, new) = family.settle(before, nodes.at_mut(parent));
+            if raise.in_digest {
+                *digest = digest.wrapping_sub(old.into()).wrapping_add(new.into());
+            }
         }
     }
 
     /// Removes a node with everything below it, from everywhere.
     pub(super) fn uproot(&mut self, id: NodeId, spot: &Spot<'_>, path: &str) {
-        let top =
-            Doomed { id, hash: spot.hash, path_units: path_units(path), in_digest: path::is_in_digest(path) };
+        let top = Doomed {
+            id,
+            hash: spot.hash,
+            chunk: spot.chunk,
+            path_units: path_units(path),
+            in_digest: path::is_in_digest(path),
+        };
         if self.child_count(id) > 0 {
             // Children before their parents. A list, not a recursion: a chain of nodes can be very deep.
             let below_counts = top.in_digest && path != path::ZOOKEEPER;
@@ -237,7 +246,7 @@ impl DataTree {
                 nodes.extend(family.children.iter(None, |id| self.name(id)).map(|id| {
                     let name = std::str::from_utf8(self.name(id)).expect("names came as text");
                     let hash = self.index.hash(parent, name.as_bytes());
-                    Doomed { id, hash, path_units: units + 1 + path_units(name), in_digest }
+                    Doomed { id, hash, chunk: None, path_units: units + 1 + path_units(name), in_digest }
                 }));
             }
             let Some(node) = nodes.get(next) else { return nodes };
@@ -249,12 +258,12 @@ impl DataTree {
     fn uproot_leaf(&mut self, doomed: &Doomed, path: Option<&str>) {
         let id = doomed.id;
         if doomed.in_digest {
-            self.digest = self.digest.wrapping_sub(self.digest_of(id));
+            self.digest = self.digest.wrapping_sub(self.digest_of(id).into());
         }
         let node = *self.nodes.at(id);
         self.index.remove(doomed.hash, id);
         if let Some(family) = self.families.get_mut(&node.parent) {
-            family.children.remove(id, self.nodes.name(id));
+            family.children.remove(id, self.nodes.name(id), doomed.chunk);
         }
         let data_bytes = self.stored_data_bytes(id);
         self.approximate_bytes -= doomed.path_units + data_bytes as u64;
@@ -262,8 +271,8 @@ impl DataTree {
             self.quota_uprooted(id, path, data_bytes);
         }
         self.acls.release(self.acl_number(id));
-        self.leave_owner(id, self.owner(id));
         if node.is(Node::RARE) {
+            self.leave_owner(id, self.owner(id));
             self.rare.remove(&id);
         }
         if node.is(Node::PARENT) {
@@ -315,41 +324,45 @@ impl DataTree {
     }
 
     pub(super) fn stored(&self, id: NodeId) -> StoredStat {
+        self.stored_and_children(id).0
+    }
+
+    /// The same, and how many children it has.
+    #[inline]
+    pub(super) fn stored_and_children(&self, id: NodeId) -> (StoredStat, u32) {
         let node = self.nodes.at(id);
         let family = if node.is(Node::PARENT) { self.families.get(&id) } else { None };
-        let counts = family.map_or((0, node.czxid()), Family::counts);
-        stored_in(id, counts, (&self.nodes, &self.rare))
+        let child_count = family.map_or(0, |family| family.children.len());
+        (stored_of(id, node, family, &self.rare), child_count)
     }
 
     /// The node's share of the tree's digest, whether it counts or not.
-    pub(super) fn digest_of(&self, id: NodeId) -> u64 {
-        node_digest(self.nodes.at(id).content_crc, &self.stored(id))
+    pub(super) fn digest_of(&self, id: NodeId) -> u32 {
+        self.nodes.at(id).digest
     }
 
-    /// Changes a node, and the digest with it. `path` says whether the node counts.
+    /// Changes fields of a node, and the digest with it. `path` says whether the node counts.
     pub(super) fn change<T>(
         &mut self,
         id: NodeId,
         path: &str,
         change: impl FnOnce(&mut DataTree, NodeId) -> T,
     ) -> T {
-        if !path::is_in_digest(path) {
-            return change(self, id);
-        }
-        let before = self.digest_of(id);
+        let before = self.stored(id);
         let done = change(self, id);
-        self.digest_changed(id, before, self.digest_of(id));
+        let digest = changed_digest(self.digest_of(id), &before, &self.stored(id));
+        self.set_digest(id, digest, path::is_in_digest(path));
         done
     }
 
-    /// Takes another digest of a node's own fields over into the tree's.
-    pub(super) fn digest_changed(&mut self, id: NodeId, before: u64, after: u64) {
-        if self.nodes.at(id).is(Node::PARENT)
-            && let Some(family) = self.families.get_mut(&id)
-        {
-            family.digest_changed(after);
+    /// Gives a node another digest, and takes that over into the tree's if the node counts.
+    #[inline]
+    pub(super) fn set_digest(&mut self, id: NodeId, digest: u32, counts: bool) {
+        let node = self.nodes.at_mut(id);
+        let before = std::mem::replace(&mut node.digest, digest);
+        if counts {
+            self.digest = self.digest.wrapping_sub(before.into()).wrapping_add(digest.into());
         }
-        self.digest = self.digest.wrapping_sub(before).wrapping_add(after);
     }
 }
 
@@ -359,23 +372,12 @@ impl Default for DataTree {
     }
 }
 
-/// The state of a node whose cversion and pzxid are known.
-pub(super) fn stored_in(
-    id: NodeId,
-    (cversion, pzxid): (i32, Zxid),
-    (nodes, rare): (&Nodes, &HashMap<NodeId, Rare>),
-) -> StoredStat {
-    let node = nodes.at(id);
-    let mut stat = StoredStat {
-        czxid: node.czxid(),
-        mzxid: node.mzxid(),
-        pzxid,
-        ctime_ms: node.ctime.get(),
-        mtime_ms: node.mtime.get(),
-        version: node.version,
-        cversion,
-        ..StoredStat::default()
-    };
+/// The state of a node, whose family is given if it has one.
+fn stored_of(id: NodeId, node: &Node, family: Option<&Family>, rare: &HashMap<NodeId, Rare>) -> StoredStat {
+    let mut stat = plain_of(node);
+    if let Some(family) = family {
+        (stat.cversion, stat.pzxid) = family.counts();
+    }
     if node.is(Node::RARE) {
         let rare = rare_of(id, node, rare);
         (stat.owner, stat.aversion) = (rare.owner, rare.aversion);
@@ -384,6 +386,20 @@ pub(super) fn stored_in(
         }
     }
     stat
+}
+
+/// The state of a node of which no table has anything, as of most.
+#[inline]
+pub(super) fn plain_of(node: &Node) -> StoredStat {
+    StoredStat {
+        czxid: node.czxid(),
+        mzxid: node.mzxid(),
+        pzxid: node.czxid(),
+        ctime_ms: node.ctime.get(),
+        mtime_ms: node.mtime.get(),
+        version: node.version,
+        ..StoredStat::default()
+    }
 }
 
 #[inline]

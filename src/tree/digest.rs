@@ -1,10 +1,15 @@
 //! ZooKeeper's digest of the tree, version 2: the sum of all nodes' digests, kept up to date change by change.
 
 use super::stored_stat::StoredStat;
-use crate::base::checksum;
+use crate::base::{Zxid, checksum};
 
-/// A node's data with the checksum of its path and them: what a node's digest begins with. Kept with each node, so
-/// that a change of its other fields costs the same whatever its data.
+/// What the fields of a node take in its digest.
+const FIELDS: usize = 60;
+/// Where they have pzxid and cversion, and those behind them.
+const PZXID: usize = 16;
+const CVERSION: usize = 44;
+
+/// A node's data with the checksum of its path and them: what a node's digest begins with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Content<'a> {
     pub(super) data: Option<&'a [u8]>,
@@ -15,7 +20,7 @@ impl<'a> Content<'a> {
     pub(super) fn of(path: &str, data: Option<&'a [u8]>) -> Content<'a> {
         // The root's path counts as empty.
         let path = if path == super::path::ROOT { "" } else { path };
-        let crc = checksum::crc32(checksum::crc32(0, path.as_bytes()), data.unwrap_or(&[]));
+        let crc = checksum::crc32_of([path.as_bytes(), data.unwrap_or(&[])]);
         Content { data, crc }
     }
 }
@@ -23,8 +28,31 @@ impl<'a> Content<'a> {
 /// A node's digest: CRC-32 over path, data and the fields as ZooKeeper writes them, big-endian.
 ///
 /// Source: `org.apache.zookeeper.server.DigestCalculator`.
-pub(super) fn node_digest(content_crc: u32, stat: &StoredStat) -> u64 {
-    let mut fields = [0; 60];
+pub(super) fn node_digest(content_crc: u32, stat: &StoredStat) -> u32 {
+    checksum::crc32(content_crc, &fields(stat))
+}
+
+/// The same after a change of fields alone: it needs neither path nor data.
+pub(super) fn changed_digest(digest: u32, before: &StoredStat, after: &StoredStat) -> u32 {
+    let (mut difference, after) = (fields(before), fields(after));
+    difference.iter_mut().zip(after).for_each(|(byte, after)| *byte ^= after);
+    digest ^ checksum::crc32_of_difference(&difference)
+}
+
+/// The same after a change of a parent's counts alone, as with each child that comes or goes.
+#[inline]
+pub(super) fn recounted_digest(digest: u32, before: (i32, Zxid), after: (i32, Zxid)) -> u32 {
+    let pzxid = before.1.get() ^ after.1.get();
+    let cversion = before.0 ^ after.0;
+    // Equal bytes at the beginning change nothing.
+    let mut difference = [0; FIELDS - PZXID];
+    difference[..8].copy_from_slice(&pzxid.to_be_bytes());
+    difference[CVERSION - PZXID..][..4].copy_from_slice(&cversion.to_be_bytes());
+    digest ^ checksum::crc32_of_difference(&difference)
+}
+
+fn fields(stat: &StoredStat) -> [u8; FIELDS] {
+    let mut fields = [0; FIELDS];
     let longs = [
         stat.czxid.get(),
         stat.mzxid.get(),
@@ -39,5 +67,42 @@ pub(super) fn node_digest(content_crc: u32, stat: &StoredStat) -> u64 {
         field.copy_from_slice(&int.to_be_bytes());
     }
     fields[52..].copy_from_slice(&stat.owner.to_raw().to_be_bytes());
-    checksum::crc32(content_crc, &fields).into()
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Random;
+    use crate::tree::Owner;
+
+    #[test]
+    fn a_change_of_fields_leads_to_the_digest_of_the_whole() {
+        let mut random = Random::from_seed(11);
+        let mut number = || random.next_u64();
+        let mut stat_of = || StoredStat {
+            czxid: Zxid::new(number()),
+            mzxid: Zxid::new(number()),
+            pzxid: Zxid::new(number()),
+            ctime_ms: number().cast_signed(),
+            mtime_ms: number().cast_signed(),
+            version: i32::from_le_bytes(*number().to_le_bytes().first_chunk().unwrap()),
+            cversion: i32::from_le_bytes(*number().to_le_bytes().first_chunk().unwrap()),
+            aversion: i32::from_le_bytes(*number().to_le_bytes().first_chunk().unwrap()),
+            owner: Owner::Session(number().cast_signed()),
+        };
+        for turn in 0..2000 {
+            let content = Content::of("/a/path", Some(&[7; 33][..turn % 33]));
+            let (before, after) = (stat_of(), stat_of());
+            let digest = node_digest(content.crc, &before);
+            assert_eq!(changed_digest(digest, &before, &after), node_digest(content.crc, &after));
+            assert_eq!(changed_digest(digest, &before, &before), digest);
+            let recounted = StoredStat { cversion: after.cversion, pzxid: after.pzxid, ..before };
+            let counts = |stat: &StoredStat| (stat.cversion, stat.pzxid);
+            assert_eq!(
+                recounted_digest(digest, counts(&before), counts(&recounted)),
+                node_digest(content.crc, &recounted)
+            );
+        }
+    }
 }

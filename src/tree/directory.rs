@@ -27,11 +27,11 @@ struct Listed {
 impl Directory {
     /// The node at a path, if it is listed.
     #[inline]
-    pub(super) fn find(&self, path: &str) -> Option<NodeId> {
+    pub(super) fn find(&self, path: &[u8]) -> Option<NodeId> {
         if self.listed.is_empty() {
             return None;
         }
-        self.listed.find(self.hash(path), |listed| *listed.path == *path).map(|listed| listed.id)
+        self.listed.find(self.hash(path), |listed| *listed.path.as_bytes() == *path).map(|listed| listed.id)
     }
 
     /// Lists a node that is not listed yet, unless its path is too long; the root, whose path is empty here, is found
@@ -40,15 +40,17 @@ impl Directory {
         if path.is_empty() || path.len() > PATH_MAX {
             return false;
         }
-        let (hash, hashing) = (self.hash(path), self.hashing);
-        self.listed
-            .insert_unique(hash, Listed { path: path.into(), id }, |other| hash_of(hashing, &other.path));
+        let (hash, hashing) = (self.hash(path.as_bytes()), self.hashing);
+        self.listed.insert_unique(hash, Listed { path: path.into(), id }, |other| {
+            hash_of(hashing, other.path.as_bytes())
+        });
         true
     }
 
     /// Forgets a node, if it is listed.
     pub(super) fn leave(&mut self, path: &str) {
-        if let Ok(entry) = self.listed.find_entry(self.hash(path), |listed| *listed.path == *path) {
+        if let Ok(entry) = self.listed.find_entry(self.hash(path.as_bytes()), |listed| *listed.path == *path)
+        {
             entry.remove();
         }
     }
@@ -60,14 +62,14 @@ impl Directory {
     }
 
     #[inline]
-    fn hash(&self, path: &str) -> u64 {
+    fn hash(&self, path: &[u8]) -> u64 {
         hash_of(self.hashing, path)
     }
 }
 
 #[inline]
-fn hash_of(hashing: DefaultHashBuilder, path: &str) -> u64 {
+fn hash_of(hashing: DefaultHashBuilder, path: &[u8]) -> u64 {
     let mut hasher = hashing.build_hasher();
-    hasher.write(path.as_bytes());
+    hasher.write(path);
     hasher.finish()
 }

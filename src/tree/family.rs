@@ -1,7 +1,7 @@
 use hashbrown::HashMap;
 
-use super::data_tree::{DataTree, Rare, stored_in};
-use super::digest::node_digest;
+use super::data_tree::DataTree;
+use super::digest::recounted_digest;
 use super::store::{Children, Node, NodeId, Nodes};
 use crate::base::Zxid;
 
@@ -13,8 +13,6 @@ pub(super) struct Family {
     pub(super) children: Children,
     /// The parent is in the directory.
     pub(super) is_listed: bool,
-    /// The parent's own digest, if it is known: it changes with each child that comes or goes.
-    digest: Option<u64>,
 }
 
 /// What a parent notices of a create: not what its child is.
@@ -39,7 +37,7 @@ impl Raise {
 
 impl Family {
     fn new(pzxid: Zxid) -> Family {
-        Family { cversion: 0, pzxid, children: Children::default(), is_listed: false, digest: None }
+        Family { cversion: 0, pzxid, children: Children::default(), is_listed: false }
     }
 
     pub(super) fn counts(&self) -> (i32, Zxid) {
@@ -62,36 +60,14 @@ impl Family {
         }
     }
 
-    /// The parent's own fields have changed, and its digest is this now.
-    pub(super) fn digest_changed(&mut self, digest: u64) {
-        self.digest = Some(digest);
-    }
-
-    #[cfg(test)]
-    pub(super) fn known_digest(&self) -> Option<u64> {
-        self.digest
-    }
-
-    /// Takes over into the tree's digest what has changed since the counts were these, if the parent is in it.
-    pub(super) fn settle(
-        &mut self,
-        before: (i32, Zxid),
-        parent: NodeId,
-        tables: (&Nodes, &HashMap<NodeId, Rare>),
-        in_digest: bool,
-        digest: &mut u64,
-    ) {
-        let after = self.counts();
-        if !in_digest || before == after {
-            return;
+    /// Takes over into the parent's digest what has changed since the counts were these. The digests before and after.
+    #[inline]
+    pub(super) fn settle(&self, before: (i32, Zxid), parent: &mut Node) -> (u32, u32) {
+        let old = parent.digest;
+        if before != self.counts() {
+            parent.digest = recounted_digest(old, before, self.counts());
         }
-        let crc = tables.0.at(parent).content_crc;
-        let mut stat = stored_in(parent, before, tables);
-        let old = self.digest.unwrap_or_else(|| node_digest(crc, &stat));
-        (stat.cversion, stat.pzxid) = after;
-        let new = node_digest(crc, &stat);
-        self.digest = Some(new);
-        *digest = digest.wrapping_sub(old).wrapping_add(new);
+        (old, parent.digest)
     }
 }
 
@@ -122,11 +98,13 @@ impl DataTree {
         in_digest: bool,
         change: impl FnOnce(&mut Family),
     ) {
-        let DataTree { nodes, families, rare, digest, .. } = self;
-        let family = family_of(parent, nodes, families);
+        let family = family_of(parent, &mut self.nodes, &mut self.families);
         let before = family.counts();
         change(family);
-        family.settle(before, parent, (nodes, rare), in_digest, digest);
+        let (old, new) = family.settle(before, self.nodes.at_mut(parent));
+        if in_digest {
+            self.digest = self.digest.wrapping_sub(old.into()).wrapping_add(new.into());
+        }
     }
 
     pub(super) fn child_count(&self, id: NodeId) -> u32 {

@@ -97,8 +97,8 @@ impl TreeLoader {
     fn warm_place<'b>(&mut self, node: &BatchNode<'b>) -> Option<Spot<'b>> {
         let (parent, name) = node.place?;
         let parent = self.parent_at(parent).filter(|_| self.tree.nodes.len() > 0)?;
-        let spot = self.tree.spot(parent, name.as_bytes());
-        self.tree.warm_spot(&spot, Use::Add);
+        let mut spot = self.tree.spot(parent, name.as_bytes());
+        self.tree.warm_spot(&mut spot, Use::Add);
         Some(spot)
     }
 
@@ -110,10 +110,10 @@ impl TreeLoader {
     }
 
     /// Makes what is at a spot this node.
-    fn place(&mut self, spot: &Spot<'_>, node: &WalkedNode<'_>, content: Content<'_>, digest: u64) {
+    fn place(&mut self, spot: &Spot<'_>, node: &WalkedNode<'_>, content: Content<'_>, digest: u32) {
         let tree = &mut self.tree;
         if let Some(id) = tree.at_spot(spot) {
-            tree.overwrite(id, node, content);
+            tree.overwrite(id, node, content, digest);
         } else {
             // Only of more nodes than there are numbers one finds no place; the digest tells.
             let new = NewNode { path: node.path, content, acl: node.acl, stat: &node.stat, digest };
@@ -155,7 +155,8 @@ impl TreeLoader {
                 return false;
             }
             if has_root {
-                self.tree.overwrite(ROOT, node, Content::of(node.path, node.data));
+                let content = Content::of(node.path, node.data);
+                self.tree.overwrite(ROOT, node, content, node_digest(content.crc, &node.stat));
             } else {
                 self.tree.plant(node.path, node.data, node.acl, &node.stat);
             }
@@ -207,25 +208,24 @@ impl TreeLoader {
 
 impl DataTree {
     /// Makes a node as a walk has met it again: deleted and created anew, at another place.
-    fn overwrite(&mut self, id: NodeId, met: &WalkedNode<'_>, content: Content<'_>) {
+    fn overwrite(&mut self, id: NodeId, met: &WalkedNode<'_>, content: Content<'_>, digest: u32) {
         let stat = met.stat;
         let owner = self.owner(id);
         self.leave_owner(id, owner);
-        self.change(id, met.path, |tree, id| {
-            tree.set_content(id, met.path, content);
-            tree.set_acl(id, met.acl);
-            tree.set_rare(id, |rare| {
-                rare.times_ms = None;
-                (rare.owner, rare.aversion) = (stat.owner, stat.aversion);
-            });
-            let node = tree.nodes.at_mut(id);
-            node.version = stat.version;
-            node.set_czxid(stat.czxid);
-            node.set_mzxid(stat.mzxid);
-            tree.set_times(id, stat.ctime_ms, stat.mtime_ms);
-            let family = tree.family_mut(id);
-            (family.cversion, family.pzxid) = (stat.cversion, stat.pzxid);
+        self.set_content(id, met.path, content.data);
+        self.set_acl(id, met.acl);
+        self.set_rare(id, |rare| {
+            rare.times_ms = None;
+            (rare.owner, rare.aversion) = (stat.owner, stat.aversion);
         });
+        let node = self.nodes.at_mut(id);
+        node.version = stat.version;
+        node.set_czxid(stat.czxid);
+        node.set_mzxid(stat.mzxid);
+        self.set_times(id, stat.ctime_ms, stat.mtime_ms);
+        let family = self.family_mut(id);
+        (family.cversion, family.pzxid) = (stat.cversion, stat.pzxid);
+        self.set_digest(id, digest, path::is_in_digest(met.path));
         self.enter_owner(id, stat.owner);
     }
 

@@ -9,6 +9,8 @@ pub(super) struct Spot<'p> {
     pub(super) name: &'p [u8],
     /// Of both.
     pub(super) hash: u64,
+    /// Where among the parent's children the name belonged when that was looked for.
+    pub(super) chunk: Option<usize>,
 }
 
 impl Spot<'_> {
@@ -22,7 +24,7 @@ impl DataTree {
     /// The place under a parent for that name.
     #[inline]
     pub(super) fn spot<'p>(&self, parent: NodeId, name: &'p [u8]) -> Spot<'p> {
-        Spot { parent, name, hash: self.index.hash(parent, name) }
+        Spot { parent, name, hash: self.index.hash(parent, name), chunk: None }
     }
 
     /// The node that is there.
@@ -31,27 +33,37 @@ impl DataTree {
         self.index.find(spot.hash, |id| self.nodes.is(id, spot.parent, spot.name))
     }
 
+    /// The same; `likely` is a node with that hash, if one is known: most probably that node.
+    #[inline]
+    pub(super) fn likely_at(&self, spot: &Spot<'_>, likely: Option<NodeId>) -> Option<NodeId> {
+        likely.filter(|id| self.nodes.is(*id, spot.parent, spot.name)).or_else(|| self.at_spot(spot))
+    }
+
     /// The node at a path.
     pub(super) fn find(&self, path: &str) -> Option<NodeId> {
-        let at = path::last_slash(path.as_bytes())?;
-        let (above, name) = (&path[..at], &path.as_bytes()[at + 1..]);
-        match above {
-            "" if name.is_empty() => Some(ROOT),
-            "" => self.find_child(ROOT, name),
-            // An empty name, and not the root.
-            _ if above.ends_with('/') => None,
-            _ => self.find_child(self.find_parent(above)?, name),
-        }
+        let path = path.as_bytes();
+        let at = path::last_slash(path)?;
+        let (above, name) = (&path[..at], &path[at + 1..]);
+        let parent = match self.directory.find(above) {
+            Some(parent) => parent,
+            None if above.len() > 1 => self.find_by_names(above)?,
+            // Of two slashes, the second is no parent.
+            None if !above.is_empty() => return None,
+            None if name.is_empty() => return Some(ROOT),
+            None => ROOT,
+        };
+        self.find_child(parent, name)
     }
 
     /// The same of a path that is most probably a parent's.
     #[inline]
     pub(super) fn find_parent(&self, path: &str) -> Option<NodeId> {
+        let path = path.as_bytes();
         self.directory.find(path).or_else(|| self.find_by_names(path))
     }
 
-    fn find_by_names(&self, path: &str) -> Option<NodeId> {
-        let mut names = path.as_bytes().strip_prefix(b"/")?;
+    fn find_by_names(&self, path: &[u8]) -> Option<NodeId> {
+        let mut names = path.strip_prefix(b"/")?;
         if names.is_empty() {
             return Some(ROOT);
         }

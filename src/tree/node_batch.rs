@@ -27,7 +27,7 @@ struct Row {
     acl: usize,
     stat: StoredStat,
     crc: u32,
-    digest: u64,
+    digest: u32,
 }
 
 /// A node of a batch.
@@ -37,7 +37,7 @@ pub(super) struct BatchNode<'b> {
     /// The parent's path and the name.
     pub(super) place: Option<(&'b str, &'b str)>,
     pub(super) content: Content<'b>,
-    pub(super) digest: u64,
+    pub(super) digest: u32,
 }
 
 impl NodeBatch {

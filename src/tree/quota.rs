@@ -111,6 +111,7 @@ impl Quotas {
     }
 
     /// What a node shows instead of its data, if it is one for a quota's totals.
+    #[inline]
     pub(super) fn text(&self, id: NodeId) -> Option<&str> {
         if self.by_root.is_empty() {
             return None;

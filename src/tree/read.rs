@@ -1,6 +1,6 @@
-use super::data_tree::DataTree;
+use super::data_tree::{DataTree, plain_of};
 use super::owner::Owner;
-use super::store::{Data, NodeId};
+use super::store::{Data, Node, NodeId};
 use super::stored_stat::StoredStat;
 use crate::base::Zxid;
 use crate::format::{AclList, Stat};
@@ -63,7 +63,7 @@ impl<'t> NodeRef<'t> {
 
     /// Its digest, as it counts into the tree's.
     pub fn digest(&self) -> u64 {
-        self.tree.digest_of(self.id)
+        self.tree.digest_of(self.id).into()
     }
 
     /// How many children it has.
@@ -117,11 +117,22 @@ impl DataTree {
 
     /// How many bytes are shown as a node's data.
     pub(super) fn data_bytes(&self, id: NodeId) -> usize {
-        self.quotas.text(id).map_or_else(|| self.nodes.data_bytes(id), str::len)
+        self.shown_bytes(id, self.nodes.data_bytes(id))
+    }
+
+    /// The same of a node that has so many.
+    #[inline]
+    pub(super) fn shown_bytes(&self, id: NodeId, stored: usize) -> usize {
+        self.quotas.text(id).map_or(stored, str::len)
     }
 
     pub(super) fn stat(&self, id: NodeId) -> Stat {
-        self.stored(id).shown(self.child_count(id), self.data_bytes(id))
+        let (node, data_bytes) = (self.nodes.at(id), self.data_bytes(id));
+        if !node.is(Node::PARENT | Node::RARE) {
+            return plain_of(node).shown(0, data_bytes);
+        }
+        let (stored, child_count) = self.stored_and_children(id);
+        stored.shown(child_count, data_bytes)
     }
 
     /// The zxid of the last txn that was applied.

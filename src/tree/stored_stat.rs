@@ -40,6 +40,7 @@ impl StoredStat {
     }
 
     /// As a client sees it, who is also told what is counted elsewhere.
+    #[inline]
     pub(super) fn shown(&self, child_count: u32, data_bytes: usize) -> Stat {
         Stat {
             czxid: self.czxid,

@@ -1,4 +1,5 @@
 use super::data_tree::DataTree;
+use super::digest::{Content, node_digest};
 use super::path;
 use super::read::NodeRef;
 
@@ -67,8 +68,11 @@ impl DataTree {
         for node in std::iter::once(top).chain(self.descendants(root, None)) {
             totals.nodes += 1;
             totals.data_bytes += node.stored_data_bytes() as u64;
-            if path::is_in_digest(&node.path()) {
-                totals.digest = totals.digest.wrapping_add(node.digest());
+            let path = node.path();
+            if path::is_in_digest(&path) {
+                // From the node itself, not from what is kept of it: so it checks that.
+                let content = Content::of(&path, node.data());
+                totals.digest = totals.digest.wrapping_add(node_digest(content.crc, &node.stored()).into());
             }
         }
         Some(totals)

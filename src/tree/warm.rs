@@ -4,7 +4,7 @@ use super::data_tree::DataTree;
 use super::lookup::Spot;
 use super::path;
 use super::read::NodeRef;
-use super::store::Node;
+use super::store::{Node, NodeId};
 use crate::format::{Txn, TxnBody};
 
 /// So many look-ups are under way together. More lines than that a processor does not wait for at once.
@@ -59,36 +59,37 @@ impl DataTree {
     fn warm<'p>(&self, paths: impl Iterator<Item = Option<(&'p str, Use)>>) -> Vec<Option<Hint<'p>>> {
         let hints: Vec<_> =
             paths.map(|asked| asked.and_then(|(path, to)| self.warm_path(path, to))).collect();
-        let with_record = hints.iter().flatten().filter(|hint| hint.has_record);
-        with_record.for_each(|hint| self.warm_record(hint.spot.hash));
+        for hint in hints.iter().flatten().filter(|hint| hint.has_record) {
+            self.warm_record(hint.spot.hash);
+        }
         hints
     }
 
     fn warm_path<'p>(&self, path: &'p str, to: Use) -> Option<Hint<'p>> {
         let (parent, name) = path::split(path)?;
         let parent = self.find_parent(parent)?;
-        let spot = self.spot(parent, name.as_bytes());
-        self.warm_spot(&spot, to);
+        let mut spot = self.spot(parent, name.as_bytes());
+        self.warm_spot(&mut spot, to);
         // One that is no parent yet may go without being counted.
         let parents_gone = self.nodes.at(parent).is(Node::PARENT).then_some(self.parents_gone);
         Some(Hint { spot, has_record: to != Use::Add, parents_gone })
     }
 
     /// Has the memory fetched in which a child is found, and of what its parent has.
-    pub(super) fn warm_spot(&self, spot: &Spot<'_>, to: Use) {
+    pub(super) fn warm_spot(&self, spot: &mut Spot<'_>, to: Use) {
         self.index.prefetch(spot.hash);
         if to != Use::Look
             && let Some(family) = self.families.get(&spot.parent)
         {
-            family.children.prefetch(spot.name, to == Use::Remove);
+            spot.chunk = Some(family.children.prefetch(spot.name, to == Use::Remove));
         }
     }
 
-    /// Has the record fetched of what has that hash, most probably the node that is wanted.
-    pub(super) fn warm_record(&self, hash: u64) {
-        if let Some(id) = self.index.find(hash, |_| true) {
-            self.nodes.prefetch(id);
-        }
+    /// Has the record fetched of what has that hash, most probably the node that is wanted, and tells which it is.
+    pub(super) fn warm_record(&self, hash: u64) -> Option<NodeId> {
+        let id = self.index.find(hash, |_| true)?;
+        self.nodes.prefetch(id);
+        Some(id)
     }
 }
 

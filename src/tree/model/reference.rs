@@ -255,7 +255,7 @@ pub(super) fn parent(path: &str) -> &str {
     }
 }
 
-fn node_digest(path: &str, node: &ModelNode) -> u32 {
+pub(super) fn node_digest(path: &str, node: &ModelNode) -> u32 {
     let mut bytes = Vec::new();
     bytes.extend(if path == "/" { "" } else { path }.as_bytes());
     bytes.extend(node.data.iter().flat_map(|data| data.iter()));

@@ -11,27 +11,37 @@ pub(crate) struct Bucket {
     numbers: [u32; SLOTS],
 }
 
+/// Slots, a byte of ones for each.
+pub(crate) struct Hits(u64);
+
+impl Iterator for Hits {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let slot = self.0.trailing_zeros() / u8::BITS;
+        self.0 &= !(u64::from(u8::MAX).checked_shl(slot * u8::BITS)?);
+        Some(slot as usize)
+    }
+}
+
 impl Bucket {
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.numbers[SLOTS - 1] != 0
     }
 
-    /// The number with that hash for which `is` says yes, and where it stands.
+    /// The slots that have this hash, and perhaps free ones.
     #[inline]
-    pub(crate) fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<(usize, u32)> {
+    pub(crate) fn hits(&self, hash: u32) -> Hits {
         // A byte for each slot, all ones or zero: they are compared together.
-        let same = self.hashes.map(|other| if other == hash { u8::MAX } else { 0 });
-        let mut hits = u64::from_le_bytes(same);
-        while hits != 0 {
-            let slot = (hits.trailing_zeros() / u8::BITS) as usize;
-            let number = self.numbers[slot].wrapping_sub(1);
-            if number != u32::MAX && is(number) {
-                return Some((slot, number));
-            }
-            hits &= !(u64::from(u8::MAX) << (slot * 8));
-        }
-        None
+        Hits(u64::from_le_bytes(self.hashes.map(|other| if other == hash { u8::MAX } else { 0 })))
+    }
+
+    /// The number at a slot; none if it is free.
+    #[inline]
+    pub(crate) fn number(&self, slot: usize) -> Option<u32> {
+        self.numbers[slot].checked_sub(1)
     }
 
     /// All entries: hashes with numbers.
@@ -40,14 +50,21 @@ impl Bucket {
         self.hashes.into_iter().zip(numbers.map(|number| number - 1))
     }
 
+    /// How many entries it has. Counted without a branch, as that would often be guessed wrong.
+    #[inline]
+    fn len(&self) -> usize {
+        self.numbers.iter().map(|number| usize::from(*number != 0)).sum()
+    }
+
     /// Adds an entry. There must be room.
     pub(crate) fn push(&mut self, hash: u32, number: u32) {
-        let slot = self.numbers.iter().position(|number| *number == 0).expect("the caller has looked");
+        let slot = self.len();
         (self.hashes[slot], self.numbers[slot]) = (hash, number + 1);
     }
 
+    /// Removes the entry at a slot that is in use.
     pub(crate) fn remove(&mut self, slot: usize) {
-        let last = self.numbers.iter().rposition(|number| *number != 0).expect("one is to be removed");
+        let last = self.len() - 1;
         (self.hashes[slot], self.numbers[slot]) = (self.hashes[last], self.numbers[last]);
         (self.hashes[last], self.numbers[last]) = (0, 0);
     }

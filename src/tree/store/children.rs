@@ -41,6 +41,12 @@ impl Chunk {
         self.ids.push(id);
     }
 
+    /// Where a child stands. All are compared, several at once: to stop at the right one would be guessed wrong.
+    fn place_of(&self, id: NodeId) -> Option<usize> {
+        let hits = self.ids.iter().zip(1_u32..).map(|(other, behind)| if *other == id { behind } else { 0 });
+        usize::try_from(hits.fold(0, |found, hit| found | hit)).ok()?.checked_sub(1)
+    }
+
     /// The children in the order of their names.
     fn in_order<'n>(&self, name_of: &impl Fn(NodeId) -> &'n [u8]) -> Vec<NodeId> {
         let mut named: Vec<(&[u8], NodeId)> = self.ids.iter().map(|id| (name_of(*id), *id)).collect();
@@ -108,13 +114,16 @@ impl Children {
         self.chunks.partition_point(|chunk| *chunk.from <= *name).saturating_sub(1)
     }
 
-    /// Has the memory fetched that adding a child of that name touches, or all that removing it does.
-    pub(crate) fn prefetch(&self, name: &[u8], all: bool) {
-        let Some(chunk) = self.chunks.get(self.chunk_of(name)) else { return };
-        chunk.ids.last().into_iter().for_each(prefetch);
-        if all {
-            chunk.ids.iter().step_by(LINE_IDS).for_each(prefetch);
+    /// Has the memory fetched that adding a child of that name touches, or all that removing it does. Tells the chunk.
+    pub(crate) fn prefetch(&self, name: &[u8], all: bool) -> usize {
+        let at = self.chunk_of(name);
+        if let Some(chunk) = self.chunks.get(at) {
+            chunk.ids.last().into_iter().for_each(prefetch);
+            if all {
+                chunk.ids.iter().step_by(LINE_IDS).for_each(prefetch);
+            }
         }
+        at
     }
 
     /// Adds a child that is not there yet.
@@ -146,17 +155,16 @@ impl Children {
         chunk.push(id);
     }
 
-    /// Removes a child.
-    pub(crate) fn remove(&mut self, id: NodeId, name: &[u8]) {
-        let at = self.chunk_of(name);
-        let Some(chunk) = self.chunks.get_mut(at) else { return };
-        // Piece by piece, which is compared several at once.
-        let Some(piece) = chunk.ids.chunks(GROWTH).position(|ids| ids.contains(&id)) else { return };
-        let within = chunk.ids[piece * GROWTH..].iter().position(|other| *other == id).expect("it is there");
+    /// Removes a child. `likely` is the chunk in which it was, if that is known; it may have moved since.
+    pub(crate) fn remove(&mut self, id: NodeId, name: &[u8], likely: Option<usize>) {
+        let place_in = |at: usize| self.chunks.get(at)?.place_of(id).map(|place| (at, place));
+        let found = likely.and_then(place_in).or_else(|| place_in(self.chunk_of(name)));
+        let Some((at, place)) = found else { return };
+        let chunk = &mut self.chunks[at];
         if chunk.sorted {
-            chunk.ids.remove(piece * GROWTH + within);
+            chunk.ids.remove(place);
         } else {
-            chunk.ids.swap_remove(piece * GROWTH + within);
+            chunk.ids.swap_remove(place);
         }
         self.count -= 1;
         let len = chunk.ids.len();
@@ -216,7 +224,9 @@ mod tests {
         fn toggle(&mut self, name: Vec<u8>) {
             let names = &mut self.names;
             if let Some(id) = self.there.remove(&name) {
-                self.children.remove(id, &name);
+                // Known, wrong, or not known.
+                let likely = [Some(self.children.chunk_of(&name)), Some(0), Some(usize::MAX), None];
+                self.children.remove(id, &name, likely[id as usize % 4]);
             } else {
                 let id = NodeId::try_from(names.len()).unwrap();
                 names.push(name.clone());

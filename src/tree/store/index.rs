@@ -84,8 +84,10 @@ impl Table {
         let mut at = self.home(hash);
         loop {
             let bucket = self.bucket(arena, at)?;
-            if let Some((slot, id)) = bucket.find(hash, &is) {
-                return Some((at, slot, id));
+            for slot in bucket.hits(hash) {
+                if let Some(id) = bucket.number(slot).filter(|id| is(*id)) {
+                    return Some((at, slot, id));
+                }
             }
             if !bucket.is_full() {
                 return None;

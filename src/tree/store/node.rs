@@ -39,8 +39,8 @@ pub(crate) struct Node {
     pub(crate) ctime: Packed,
     pub(crate) mtime: Packed,
     pub(crate) version: i32,
-    /// CRC-32 of the path and the data: the part of the node's digest that changes only with the data.
-    pub(crate) content_crc: u32,
+    /// The node's digest, which changes with its data and with each field that is told below or kept elsewhere.
+    pub(crate) digest: u32,
     pub(crate) parent: NodeId,
     /// [`Node::NULL`], [`Node::LARGE`], or the length of the data.
     pub(crate) data_len: u16,

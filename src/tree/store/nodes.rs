@@ -173,10 +173,27 @@ impl Nodes {
         self.data(id).map(Data::copied)
     }
 
-    /// Puts other data into a node.
-    pub(crate) fn set_data(&mut self, id: NodeId, data: Option<&[u8]>) {
+    /// Puts other data into a node, and tells how many bytes it had.
+    pub(crate) fn set_data(&mut self, id: NodeId, data: Option<&[u8]>) -> usize {
+        let record = self.records.bytes_mut(id);
+        let (header, rest) = record.split_at_mut(HEADER);
+        let node: &mut Node = bytemuck::from_bytes_mut(header);
+        let start = data_start(node) - HEADER;
+        if !node.is(Node::DATA_APART)
+            && let Some(data) = data
+            && let Some(room) =
+                rest[..usize::from(node.units) * UNIT - HEADER].get_mut(start..start + data.len())
+        {
+            // As most data: they come where others stood.
+            let old = bytes_in_place(node);
+            node.data_len = u16::try_from(data.len()).expect("at most RECORD_MAX");
+            room.copy_from_slice(data);
+            return old;
+        }
+        let old = self.data_bytes(id);
         self.drop_data(id);
         self.put_data(id, data);
+        old
     }
 
     fn put_data(&mut self, id: NodeId, data: Option<&[u8]>) {
@@ -220,6 +237,12 @@ impl Nodes {
         }
         self.at_mut(id).set(Node::DATA_APART, false);
     }
+}
+
+/// The length of data that stand in the record; null has none.
+#[inline]
+fn bytes_in_place(node: &Node) -> usize {
+    if node.data_len == Node::NULL { 0 } else { node.data_len.into() }
 }
 
 /// The length of data; null has none.
@@ -270,13 +293,17 @@ mod tests {
             assert_eq!(nodes.shared(id).as_deref(), data.as_deref());
         }
         for (&(id, name, _), size) in ids.iter().zip(sizes.iter().cycle().skip(5)) {
-            nodes.set_data(id, Some(&bytes(*size)));
+            let had = nodes.data_bytes(id);
+            assert_eq!(nodes.set_data(id, Some(&bytes(*size))), had);
             assert_eq!((nodes.name(id), nodes.data(id)), (&bytes(name)[..], Some(&bytes(*size)[..])));
         }
-        (0..200).for_each(|_| nodes.set_data(ids[0].0, Some(&bytes(5000))));
+        for _ in 0..200 {
+            nodes.set_data(ids[0].0, Some(&bytes(5000)));
+        }
         for &(id, name, _) in &ids {
             assert!(nodes.is(id, 0, &bytes(name)) && !nodes.is(id, 1, &bytes(name)));
-            nodes.set_data(id, None);
+            let had = nodes.data_bytes(id);
+            assert_eq!(nodes.set_data(id, None), had);
             assert_eq!((nodes.name(id), nodes.data(id)), (&bytes(name)[..], None));
             nodes.remove(id);
         }
