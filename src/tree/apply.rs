@@ -199,9 +199,17 @@ impl DataTree {
 
     /// Where a node is, with the memory on its way. Not the root.
     fn warmed_spot<'p>(&self, path: &'p str, to: Use) -> Result<Spot<'p>, Code> {
-        let (parent, name) = path::split(path).ok_or(Code::BAD_ARGUMENTS)?;
-        let parent = self.find_parent(parent).ok_or(Code::NO_NODE)?;
-        let mut spot = self.spot(parent, name.as_bytes());
+        let at = path::last_slash(path.as_bytes()).unwrap_or(0);
+        let (above, rest) = path.as_bytes().split_at(at);
+        let (parent, name) = match (self.directory.find(above), rest) {
+            // What is listed is a path.
+            (Some(parent), [_, name @ ..]) if !name.is_empty() => (parent, name),
+            _ => {
+                let (parent, name) = path::split(path).ok_or(Code::BAD_ARGUMENTS)?;
+                (self.find_parent(parent).ok_or(Code::NO_NODE)?, name.as_bytes())
+            }
+        };
+        let mut spot = self.spot(parent, name);
         self.warm_spot(&mut spot, to);
         Ok(spot)
     }
