@@ -8,7 +8,7 @@ use super::feed::ChangeFeed;
 use super::home::Home;
 use super::open::{Given, open_at};
 use super::options::EngineOptions;
-use super::order::{Caller, Order};
+use super::order::{Caller, Order, Place};
 use super::pipeline::{Applied, Commit, Pipeline, Unobserved};
 use super::report::OpenReport;
 use super::shared::EngineShared;
@@ -139,15 +139,16 @@ impl Engine {
         let (log, pipeline) = (&shared.log, &shared.pipeline);
         pipeline.counters.requested();
         shared.check_observer()?;
+        let place = Place::new(pipeline);
         let mut order = shared.order.lock();
         // What was promised to a newer leader holds for who was the leader before, too.
         shared.check_leader(log.epoch())?;
-        let ticket = match order.submit(log, pipeline, request, caller, time_ms) {
+        let ticket = match order.submit(log, pipeline, request, caller, (time_ms, place)) {
             Err(e) if e.kind() == ErrorKind::CounterExhausted && pipeline.commit() == Commit::WhenDurable => {
                 let next = Epoch::new(log.epoch().get() + 1);
                 shared.manifest.commit(|manifest| manifest.accepted = manifest.accepted.max(next))?;
                 log.advance_epoch(next)?;
-                order.submit(log, pipeline, request, caller, time_ms)?
+                order.submit(log, pipeline, request, caller, (time_ms, Place::new(pipeline)))?
             }
             outcome => outcome?,
         };
@@ -177,10 +178,11 @@ impl Engine {
             return Err(Error::invalid(why));
         }
         shared.check_observer()?;
+        let (txn, place) = (txn.to_buf(), Place::new(&shared.pipeline));
         let mut order = shared.order.lock();
         // Under the lock: a leader that is replaced meanwhile comes too late.
         shared.check_leader(leader)?;
-        let ticket = order.append(&shared.log, &shared.pipeline, txn.to_buf())?;
+        let ticket = order.append(&shared.log, &shared.pipeline, txn, place)?;
         self.give_back(order);
         Ok(ticket)
     }

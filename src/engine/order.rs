@@ -32,11 +32,37 @@ pub(super) struct Order {
     trigger: SnapshotTrigger,
     is_snapshot_due: bool,
     random: Random,
+    /// In which txns are encoded; a large one's room is given back.
+    buffer: Vec<u8>,
 }
+
+/// Where a request's answer will be: made before the order is taken, which many wait for.
+pub(super) struct Place {
+    slot: Arc<Slot>,
+    /// When it was asked for.
+    since_ns: u64,
+}
+
+impl Place {
+    pub(super) fn new(pipeline: &Pipeline) -> Place {
+        Place { slot: Arc::new(Slot::default()), since_ns: pipeline.counters.now_ns() }
+    }
+}
+
+/// So much room is kept for encoding.
+const BUFFER_KEPT: usize = 64 * 1024;
 
 impl Order {
     pub(super) fn new(proposer: Proposer, last: Zxid, trigger: SnapshotTrigger, random: Random) -> Order {
-        Order { proposer, last, last_foreign: Zxid::ZERO, trigger, is_snapshot_due: false, random }
+        Order {
+            proposer,
+            last,
+            last_foreign: Zxid::ZERO,
+            trigger,
+            is_snapshot_due: false,
+            random,
+            buffer: Vec::new(),
+        }
     }
 
     /// Whether it is time for a snapshot.
@@ -57,7 +83,7 @@ impl Order {
         pipeline: &Arc<Pipeline>,
         request: &Request<'_>,
         caller: &Caller<'_>,
-        time_ms: i64,
+        (time_ms, mut place): (i64, Place),
     ) -> Result<Ticket> {
         loop {
             let applied = pipeline.applied();
@@ -72,24 +98,33 @@ impl Order {
             let proposal = self.proposer.propose(&pipeline.tree.read_again(), request, &context);
             let is_unfinished = proposal.is_unfinished();
             let found = found(&proposal, request);
-            let ticket = self.log(log, pipeline, proposal.to_buf(), found).inspect_err(|_| {
+            let txn = proposal.encoded_by(&mut self.buffer);
+            self.buffer.shrink_to(BUFFER_KEPT);
+            let ticket = self.log(log, pipeline, txn, found, place).inspect_err(|_| {
                 self.proposer.roll_back(zxid);
             })?;
             if !is_unfinished {
                 return Ok(ticket);
             }
+            place = Place::new(pipeline);
         }
     }
 
     /// Logs a txn that was made elsewhere: the next one.
-    pub(super) fn append(&mut self, log: &Log, pipeline: &Arc<Pipeline>, txn: TxnBuf) -> Result<Ticket> {
+    pub(super) fn append(
+        &mut self,
+        log: &Log,
+        pipeline: &Arc<Pipeline>,
+        txn: TxnBuf,
+        place: Place,
+    ) -> Result<Ticket> {
         let zxid = txn.zxid();
         check_follows(self.last, zxid)?;
         if zxid.epoch() > log.epoch() {
             // History of an epoch that began elsewhere.
             log.advance_epoch(zxid.epoch())?;
         }
-        let ticket = self.log(log, pipeline, txn, Found::default())?;
+        let ticket = self.log(log, pipeline, txn, Found::default(), place)?;
         self.last_foreign = zxid;
         Ok(ticket)
     }
@@ -102,20 +137,27 @@ impl Order {
         self.last.next_in_epoch()
     }
 
-    fn log(&mut self, log: &Log, pipeline: &Arc<Pipeline>, txn: TxnBuf, found: Found) -> Result<Ticket> {
+    fn log(
+        &mut self,
+        log: &Log,
+        pipeline: &Arc<Pipeline>,
+        txn: TxnBuf,
+        found: Found,
+        place: Place,
+    ) -> Result<Ticket> {
         let (zxid, time_ms) = (txn.zxid(), txn.time_ms());
-        let slot = Arc::new(Slot::default());
-        let payload = txn.clone();
+        let Place { slot, since_ns } = place;
+        let txn = Arc::new(txn);
         // First: when the log says that it is durable, it must be found.
-        let since_ns = pipeline.counters.now_ns();
-        pipeline.push(Pending { zxid, txn, found, slot: slot.clone(), since_ns });
-        let record = Record::new(zxid, time_ms, payload.as_bytes());
+        pipeline.push(Pending { zxid, txn: txn.clone(), found, slot: slot.clone(), since_ns });
+        let payload = txn.as_bytes();
+        let record = Record::new(zxid, time_ms, payload);
         match log.append(&record) {
             Ok(durable) => {
                 self.last = zxid;
                 pipeline.logged(zxid);
-                pipeline.counters.logged(payload.as_bytes().len() as u64);
-                self.is_snapshot_due |= self.trigger.count(1, payload.as_bytes().len() as u64);
+                pipeline.counters.logged(payload.len() as u64);
+                self.is_snapshot_due |= self.trigger.count(1, payload.len() as u64);
                 Ok(Ticket::new(durable, slot, pipeline.clone()))
             }
             Err(error) => {

@@ -35,10 +35,10 @@ const APPLIED_BYTES: usize = 128 * 1024;
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) zxid: Zxid,
-    pub(super) txn: TxnBuf,
+    pub(super) txn: Arc<TxnBuf>,
     pub(super) found: Found,
     pub(super) slot: Arc<Slot>,
-    /// When it was logged.
+    /// When it was asked for.
     pub(super) since_ns: u64,
 }
 

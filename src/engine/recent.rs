@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::base::Zxid;
 use crate::format::TxnBuf;
@@ -6,7 +7,7 @@ use crate::format::TxnBuf;
 /// The newest applied txns, for peers that lag a little: ZooKeeper's `committedLog`. Bounded by count and by bytes.
 #[derive(Debug)]
 pub(super) struct Recent {
-    txns: VecDeque<TxnBuf>,
+    txns: VecDeque<Arc<TxnBuf>>,
     bytes: usize,
     count_max: usize,
     bytes_max: usize,
@@ -17,7 +18,7 @@ impl Recent {
         Recent { txns: VecDeque::new(), bytes: 0, count_max, bytes_max }
     }
 
-    pub(super) fn push(&mut self, txn: TxnBuf) {
+    pub(super) fn push(&mut self, txn: Arc<TxnBuf>) {
         if self.count_max == 0 {
             return;
         }
@@ -34,7 +35,7 @@ impl Recent {
     }
 
     pub(super) fn zxids(&self) -> Vec<Zxid> {
-        self.txns.iter().map(TxnBuf::zxid).collect()
+        self.txns.iter().map(|txn| txn.zxid()).collect()
     }
 
     /// The txns after `after` up to `through`, if all of them are here.
@@ -45,7 +46,7 @@ impl Recent {
             return None;
         }
         let wanted = |txn: &&TxnBuf| txn.zxid() > after && txn.zxid() <= through;
-        Some(self.txns.iter().filter(wanted).cloned().collect())
+        Some(self.txns.iter().map(|txn| &**txn).filter(wanted).cloned().collect())
     }
 }
 
@@ -59,7 +60,9 @@ mod tests {
         let txn = |zxid, bytes: usize| {
             let data = vec![7; bytes];
             let body = TxnBody::SetData { path: "/a", data: Some(&data), version: 1 };
-            Txn { zxid: Zxid::new(zxid), time_ms: 0, session_id: 0, cxid: 0, digest: None, body }.to_buf()
+            Txn { zxid: Zxid::new(zxid), time_ms: 0, session_id: 0, cxid: 0, digest: None, body }
+                .to_buf()
+                .into()
         };
         let mut recent = Recent::new(3, 10_000);
         for zxid in 1..=5 {

@@ -24,7 +24,7 @@ pub struct EngineStats {
     pub waiting_txns: u64,
     /// The newest txns that are in memory for peers.
     pub recent_txns: u64,
-    /// How long it took from a txn's place in the order to its answer: durable and applied.
+    /// How long it took from a request, before it had its place in the order, to its answer: durable and applied.
     pub answer_time: Histogram,
     /// Snapshots that were written.
     pub snapshots: u64,

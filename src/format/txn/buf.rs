@@ -59,9 +59,14 @@ impl Txn<'_> {
     /// # Panics
     /// As [`encode`](Txn::encode).
     pub fn to_buf(&self) -> TxnBuf {
-        let mut bytes = Vec::with_capacity(BYTES_EXPECTED);
-        self.encode(&mut bytes);
-        TxnBuf { zxid: self.zxid, time_ms: self.time_ms, bytes: bytes.into_boxed_slice() }
+        self.encoded_by(&mut Vec::with_capacity(BYTES_EXPECTED))
+    }
+
+    /// The same, encoded in a buffer that is kept for the next one: the bytes take one allocation of their size.
+    pub(crate) fn encoded_by(&self, buffer: &mut Vec<u8>) -> TxnBuf {
+        buffer.clear();
+        self.encode(buffer);
+        TxnBuf { zxid: self.zxid, time_ms: self.time_ms, bytes: buffer.as_slice().into() }
     }
 }
 

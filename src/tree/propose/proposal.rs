@@ -45,6 +45,11 @@ impl Proposal<'_> {
         self.with_txn(|txn| txn.to_buf())
     }
 
+    /// The same, encoded in a buffer that is kept for the next one.
+    pub(crate) fn encoded_by(&self, buffer: &mut Vec<u8>) -> TxnBuf {
+        self.with_txn(|txn| txn.encoded_by(buffer))
+    }
+
     /// Why the request failed, of a multi why its failing operation did; or [`Code::OK`].
     pub fn code(&self) -> Code {
         self.with_txn(|txn| match txn.body {
