@@ -3,7 +3,7 @@
 //! `cargo run --release --example append_and_read -- DIR` leaves the log in DIR, to look at with the tool; without
 //! DIR it goes with the program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use arborlog::{Epoch, LogOptions, Result, Zxid};
 
@@ -11,7 +11,11 @@ fn main() -> Result<()> {
     let temporary = tempfile::tempdir().expect("make a directory");
     let dir = std::env::args_os().nth(1).map_or(temporary.path().to_owned(), PathBuf::from);
     std::fs::create_dir_all(&dir).expect("make the directory");
-    let (log, report) = LogOptions::new().open(&dir)?;
+    make(&dir)
+}
+
+pub(crate) fn make(dir: &Path) -> Result<()> {
+    let (log, report) = LogOptions::new().open(dir)?;
     println!("{report}");
 
     // A leader's epoch is durable before its first append; every older leader is locked out by it for ever.

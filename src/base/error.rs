@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Zxid;
+use super::{Zxid, harmless};
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -50,7 +50,7 @@ pub enum ErrorKind {
 /// Where in the log something is: file, byte offset, zxid, as far as they are known.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Place {
-    /// The file's name inside the log's directory.
+    /// The file's name inside the log's directory, as it is: whoever made it may have put what does harm to a terminal in it.
     pub file: Option<String>,
     /// The byte offset in that file.
     pub offset: Option<u64>,
@@ -60,7 +60,8 @@ pub struct Place {
     pub zxid_end: Option<Zxid>,
 }
 
-/// The one error of the crate, one word wide. Branch on [`kind`](Error::kind), report with `Display`.
+/// The one error of the crate, one word wide. Branch on [`kind`](Error::kind), report with `Display`: that is one line, in
+/// which names of files and what comes out of them are [`harmless`](crate::inspect::harmless).
 ///
 /// [`code`](Error::code) is a stable word; `docs/RECOVERY.md` has a paragraph for each on what to do next.
 #[derive(Clone)]
@@ -204,13 +205,13 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = &self.0.place;
         if let Some(file) = &place.file {
-            write!(f, "{file}")?;
+            f.write_str(&harmless(file))?;
             if let Some(offset) = place.offset {
                 write!(f, " at byte {offset}")?;
             }
             write!(f, ": ")?;
         }
-        write!(f, "{}", self.0.message)?;
+        f.write_str(&harmless(&self.0.message))?;
         match (place.zxid, place.zxid_end) {
             (Some(first), Some(last)) => write!(f, " (zxid {first} to {last})")?,
             (Some(zxid), None) => write!(f, " (zxid {zxid})")?,
@@ -253,6 +254,21 @@ mod tests {
             error.to_string(),
             "a.seg at byte 4096: the record's checksum does not match (zxid 0x1 to 0x2) [record_checksum]"
         );
+    }
+
+    /// It goes to the terminals and logs of whoever uses the library.
+    #[test]
+    fn names_and_messages_that_do_harm_are_told_on_one_line() {
+        let harm = "\u{1b}[2J\nall-is-well\r\u{9b}\u{202e}";
+        let told = r"\u{1b}[2J\nall-is-well\r\u{9b}\u{202e}";
+        let error = Error::corrupt("zk_order", format!("it begins with {harm}")).in_file(harm).at_offset(3);
+        assert_eq!(error.to_string(), format!("{told} at byte 3: it begins with {told} [zk_order]"));
+        assert_eq!(error.at().file.as_deref(), Some(harm), "as data, it is as it is");
+        let later = Error::poisoned_by(&error).to_string();
+        assert!(!later.contains(crate::base::does_harm) && later.matches(told).count() == 3, "{later}");
+        assert!(!format!("{error:?}").contains(crate::base::does_harm));
+        let ordinary = Error::corrupt("zk_order", r#"C:\x "is" it's café"#).in_file("it's.seg");
+        assert_eq!(ordinary.to_string(), r#"it's.seg: C:\x "is" it's café [zk_order]"#);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use super::{DamagedBytes, Note, SnapshotDamage};
-use crate::base::{Error, Zxid};
+use crate::base::{Error, Zxid, harmless};
 
 /// What a [`Finding`] means for the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -110,11 +110,11 @@ fn joined(folder: &str, name: &str) -> String {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
+        f.write_str(&harmless(&self.file))?;
         if let Some(offset) = self.offset {
             write!(f, " at byte {offset}")?;
         }
-        write!(f, ": {}", self.message)?;
+        write!(f, ": {}", harmless(&self.message))?;
         if let Some(end) = self.end_offset {
             write!(f, ", whole again from byte {end} on")?;
         }

@@ -62,6 +62,7 @@ pub use snapshot_reader::SnapshotItem;
 pub use stream::{FoundRecord, Item, RecordStream};
 pub use verdict::Verdict;
 
+pub use crate::base::{does_harm, harmless};
 pub use crate::log::DamagedBytes;
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::base::harmless;
+
 /// Something odd in the directory that takes nothing from the log: it opens, and all its bytes are well.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -18,6 +20,19 @@ pub struct Note {
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}: {} [{}]", self.file, self.offset, self.message, self.code)
+        let (file, message) = (harmless(&self.file), harmless(&self.message));
+        write!(f, "{file} at byte {}: {message} [{}]", self.offset, self.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_do_harm_are_told_on_one_line() {
+        let (file, message) = ("a\n\u{1b}[2J".to_owned(), "b\u{202e}".to_owned());
+        let note = Note { file, code: "segment_stale", offset: 3, bytes: 1, message };
+        assert_eq!(note.to_string(), r"a\n\u{1b}[2J at byte 3: b\u{202e} [segment_stale]");
     }
 }

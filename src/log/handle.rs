@@ -10,7 +10,7 @@ use crate::log::directory::{check_exists, open_log_dir, take_lock};
 use crate::log::engine::{OnDurable, Patience, Shared, StartOptions, Threads};
 use crate::log::options::LogOptions;
 use crate::log::read::{Damage, LogReader, Record, Replay, not_in_log, verify};
-use crate::log::recover::{Opened, RecoveryReport, create, judge, open_recovered, survey, survey_replaying};
+use crate::log::recover::{Opened, RecoveryReport, create, judge, open_recovered, survey_replaying};
 use crate::log::retain::{
     Execution, LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate_on,
 };
@@ -150,8 +150,8 @@ pub(crate) fn open_locked(
         read = clock.nanos();
         judged
     } else {
-        let judged = create(disk, &found, options, clock, random)?;
-        found = survey(disk)?;
+        let (made, judged) = create(disk, &found, options, clock, random)?;
+        found = made;
         judged
     };
     let mut opened = open_recovered(disk, &found, &judged, options, clock, random)?;

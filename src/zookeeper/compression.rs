@@ -87,6 +87,16 @@ pub(super) struct Members<R> {
 
 /// What a member begins with.
 const GZ_MAGIC: &[u8] = b"\x1f\x8b";
+/// The part of a member's header that each has: the last six bytes of it may be any.
+const GZ_HEADER_BYTES: usize = 10;
+/// Bits of the flags that mean nothing yet.
+const GZ_RESERVED: u8 = 0xe0;
+
+/// Whether a header of a member begins so, but for flags that RFC 1952 wants refused: what they announce may change how
+/// the rest is to be read. Java takes no notice of them and reads the member, so to pass over it would lose it.
+fn has_reserved_flags(head: &[u8]) -> bool {
+    head.len() == GZ_HEADER_BYTES && head[2] == 8 && head[3] & GZ_RESERVED != 0
+}
 
 impl<R: Read> Members<R> {
     fn new(inner: R) -> Members<R> {
@@ -109,9 +119,13 @@ impl<R: Read> Read for Members<R> {
             if read > 0 || buf.is_empty() {
                 return Ok(read);
             }
-            if begins || !decoder.get_mut().goes_on_with(GZ_MAGIC)? {
+            let next: &[u8] = if begins { &[] } else { decoder.get_mut().peek(GZ_HEADER_BYTES)? };
+            if !next.starts_with(GZ_MAGIC) {
                 self.has_ended = true;
                 return Ok(0);
+            }
+            if has_reserved_flags(next) {
+                return Err(invalid("a gzip header has flags that are reserved"));
             }
             self.decoder = self.decoder.take().map(|ended| GzDecoder::new(ended.into_inner()));
             self.is_first = false;
@@ -139,19 +153,19 @@ impl<R: Read> Window<R> {
         Window { inner, bytes: vec![0; BUFFER_BYTES], unread: 0..0 }
     }
 
-    /// Whether these few bytes come next.
-    fn goes_on_with(&mut self, expected: &[u8]) -> io::Result<bool> {
-        while self.unread.len() < expected.len() {
+    /// The next few bytes, or as many as there are.
+    fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
+        while self.unread.len() < count {
             self.bytes.copy_within(self.unread.clone(), 0);
             self.unread = 0..self.unread.len();
             match self.inner.read(&mut self.bytes[self.unread.end..]) {
-                Ok(0) => return Ok(false),
+                Ok(0) => break,
                 Ok(read) => self.unread.end += read,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
         }
-        Ok(self.bytes[self.unread.clone()].starts_with(expected))
+        Ok(&self.bytes[self.unread.start..self.unread.end.min(self.unread.start + count)])
     }
 }
 
@@ -274,7 +288,6 @@ mod tests {
             packed.extend(member(100, b"second "));
             packed.extend(member(101, b"third"));
             let no_deflate = b"\x1f\x8b\x07\0no member";
-            let reserved = b"\x1f\x8b\x08\xe0no member";
             for tail in [
                 &b""[..],
                 b"\x1f",
@@ -282,13 +295,37 @@ mod tests {
                 b"no member",
                 b"\x1f\x8b",
                 no_deflate,
-                reserved,
+                b"\x1f\x8b\x08\xe0short",
                 &member(99, b"")[..9],
             ] {
                 let all: Vec<u8> = [&packed[..], tail].concat();
                 let mut plain = String::new();
                 Plain::new(&all[..], Compression::Gz).read_to_string(&mut plain).unwrap();
                 assert_eq!(plain, "first second third", "{bytes} {tail:?}");
+            }
+        }
+    }
+
+    /// Java reads such a member as any other. A decoder that follows RFC 1952 must not, and one that passes over it loses it.
+    #[test]
+    fn ix_05_reserved_flags_of_gzip_are_refused_in_every_header() {
+        let read = |packed: &[u8]| {
+            let mut plain = String::new();
+            Plain::new(packed, Compression::Gz).read_to_string(&mut plain).map(|_| plain)
+        };
+        let first = member(100, b"first ");
+        for flag in [0x20, 0x40, 0x80, 0xe0] {
+            let mut second = member(101, b"second");
+            second[3] |= flag;
+            assert_eq!(read(&second).unwrap_err().kind(), io::ErrorKind::InvalidInput, "alone, {flag:#x}");
+            let both = [&first[..], &second].concat();
+            for len in 110..=both.len() {
+                let error = read(&both[..len]).unwrap_err();
+                assert!(error.to_string().contains("reserved"), "{flag:#x} {len}: {error}");
+            }
+            // What is shorter is no header.
+            for len in 100..110 {
+                assert_eq!(read(&both[..len]).unwrap(), "first ", "{flag:#x} {len}");
             }
         }
     }

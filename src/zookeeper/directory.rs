@@ -14,6 +14,8 @@ use crate::io::{Disk, EntryKind, File, OpenMode, names_in, open_dir_to_read};
 pub(super) const VERSION_DIR: &str = "version-2";
 /// Files that are no snapshots and logs, and that servers keep.
 const OTHER_NAMES: &[&str] = &["currentEpoch", "acceptedEpoch", "updatingEpoch", "myid", "initialize"];
+/// Files of the last leader's epoch, and of the newest one that was promised.
+const EPOCH_NAMES: [&str; 2] = ["currentEpoch", "acceptedEpoch"];
 /// Longer epoch files are none.
 const EPOCH_BYTES_MAX: usize = 32;
 
@@ -38,6 +40,8 @@ pub struct ZkDirectory {
     log_disk: Arc<dyn Disk>,
     snapshots: Vec<NamedFile>,
     logs: Vec<NamedFile>,
+    /// Those of them that are no regular files. They are never opened: a pipe would wait for its writer.
+    irregular: Vec<String>,
     /// currentEpoch and acceptedEpoch.
     epochs: [Option<Epoch>; 2],
     /// The first of the files that tells no epoch, though it is there.
@@ -49,9 +53,39 @@ impl ZkDirectory {
     /// Lists the files. `data` is a server's `dataDir` or the `version-2` in it; `log` its `dataLogDir`, if it has one.
     ///
     /// # Errors
-    /// - [`ErrorKind::Invalid`]: a log or a snapshot by its name is no regular file.
+    /// - [`ErrorKind::Invalid`]: a log, a snapshot or an epoch's file by its name is no regular file.
     /// - [`ErrorKind::Io`].
     pub fn open(data: &Path, log: Option<&Path>) -> Result<ZkDirectory> {
+        let mut directory = ZkDirectory::list_both(data, log)?;
+        if let Some(name) = directory.irregular.first() {
+            // A server follows a link. To leave it out would be to lose what it leads to.
+            return Err(irregular().in_file(name));
+        }
+        for (at, name) in EPOCH_NAMES.into_iter().enumerate() {
+            directory.epochs[at] = directory.epoch(name)?;
+        }
+        Ok(directory)
+    }
+
+    /// As [`open`](ZkDirectory::open), for who looks at each file by itself: a log or a snapshot by its name that is no
+    /// regular file is listed as well, and it is [`open_log`](ZkDirectory::open_log) or
+    /// [`open_snapshot`](ZkDirectory::open_snapshot) that refuses it. An epoch's file that cannot be read is a finding.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]: a directory cannot be listed.
+    pub fn survey(data: &Path, log: Option<&Path>) -> Result<ZkDirectory> {
+        let mut directory = ZkDirectory::list_both(data, log)?;
+        for (at, name) in EPOCH_NAMES.into_iter().enumerate() {
+            directory.epochs[at] = directory.epoch(name).unwrap_or_else(|error| {
+                directory.bad_epoch.get_or_insert_with(|| name.to_owned());
+                directory.findings.push(Finding::of_error(FindingKind::Epoch, &error));
+                None
+            });
+        }
+        Ok(directory)
+    }
+
+    fn list_both(data: &Path, log: Option<&Path>) -> Result<ZkDirectory> {
         let data_dir = versioned(data)?;
         let mut log_dir = log.map_or_else(|| Ok(data_dir.clone()), versioned)?;
         // A server's configuration may have two names for it.
@@ -63,6 +97,7 @@ impl ZkDirectory {
         let mut directory = ZkDirectory {
             snapshots: Vec::new(),
             logs: Vec::new(),
+            irregular: Vec::new(),
             epochs: [None; 2],
             bad_epoch: None,
             findings: Vec::new(),
@@ -77,9 +112,6 @@ impl ZkDirectory {
         }
         directory.snapshots.sort();
         directory.logs.sort();
-        for (at, name) in ["currentEpoch", "acceptedEpoch"].into_iter().enumerate() {
-            directory.epochs[at] = directory.epoch(name)?;
-        }
         Ok(directory)
     }
 
@@ -94,8 +126,7 @@ impl ZkDirectory {
             let log = log_zxid(&name).filter(|_| for_logs);
             let snapshot = snapshot_zxid(&name).filter(|_| for_snapshots).map(|(zxid, _)| zxid);
             if !is_file && log.or(snapshot).is_some() {
-                // A server follows a link. To leave it out would be to lose what it leads to.
-                return Err(irregular().in_file(&name));
+                self.irregular.push(name.clone());
             }
             if let Some(zxid) = log {
                 self.logs.push(NamedFile { zxid, name, len_bytes });
@@ -119,7 +150,7 @@ impl ZkDirectory {
         let file = match self.snapshot_disk.open(name, OpenMode::Read) {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(wrap(e)),
+            Err(e) => return Err(not_opened(e, name, "read an epoch")),
         };
         let mut bytes = [0; EPOCH_BYTES_MAX + 1];
         let len = file.read_at(0, &mut bytes).map_err(wrap)?;
@@ -180,6 +211,7 @@ impl ZkDirectory {
     /// # Errors
     /// As [`LogFile::open`].
     pub fn open_log(&self, name: &str, limit: u32) -> Result<LogFile<OnDisk>> {
+        self.check_regular(name)?;
         LogFile::new(OnDisk(open_file(self.log_disk.as_ref(), name, "open a log")?), name, limit)
     }
 
@@ -188,9 +220,17 @@ impl ZkDirectory {
     /// # Errors
     /// As [`SnapshotFile::open`].
     pub fn open_snapshot(&self, name: &str, limit: u32) -> Result<SnapshotFile<OnDisk>> {
+        self.check_regular(name)?;
         let file = open_file(self.snapshot_disk.as_ref(), name, "open a snapshot")?;
         let compression = snapshot_zxid(name).map_or(Compression::None, |(_, compression)| compression);
         SnapshotFile::new(OnDisk(file), name, compression, limit)
+    }
+
+    fn check_regular(&self, name: &str) -> Result<()> {
+        if self.irregular.iter().any(|irregular| irregular == name) {
+            return Err(irregular().in_file(name));
+        }
+        Ok(())
     }
 }
 
@@ -235,12 +275,14 @@ fn open_path(path: &Path) -> Result<(Arc<dyn File>, String)> {
 }
 
 fn open_file(disk: &dyn Disk, name: &str, doing: &str) -> Result<Arc<dyn File>> {
-    disk.open(name, OpenMode::Read).map_err(|e| {
-        // The disk says so of what is no regular file, and of what is no name.
-        let is_irregular = e.kind() == std::io::ErrorKind::InvalidInput && !name.is_empty();
-        let error = if is_irregular { irregular() } else { Error::io(doing, e) };
-        error.in_file(name)
-    })
+    disk.open(name, OpenMode::Read).map_err(|e| not_opened(e, name, doing))
+}
+
+fn not_opened(e: std::io::Error, name: &str, doing: &str) -> Error {
+    // The disk says so of what is no regular file, and of what is no name.
+    let is_irregular = e.kind() == std::io::ErrorKind::InvalidInput && !name.is_empty();
+    let error = if is_irregular { irregular() } else { Error::io(doing, e) };
+    error.in_file(name)
 }
 
 fn irregular() -> Error {

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use super::log_file::LogEnd;
-use crate::base::{Epoch, Error, Place, Zxid};
+use crate::base::{Epoch, Error, Place, Zxid, harmless};
 use crate::format::DatabaseId;
 
 /// So much is told of a path: it may be as long as what a server takes.
@@ -10,7 +10,7 @@ const PATH_CHARS_TOLD: usize = 200;
 /// A path as messages have it. Data that are damaged, or were made to do harm, have control characters in their paths, and
 /// no message ends a line or moves a cursor.
 pub(super) fn told_path(path: &str) -> String {
-    path.chars().take(PATH_CHARS_TOLD).flat_map(char::escape_debug).collect()
+    harmless(&path.chars().take(PATH_CHARS_TOLD).collect::<String>()).into_owned()
 }
 
 /// What sort of oddity was found.
@@ -116,13 +116,13 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.at.file {
             // A name that is none of a server's may be any.
-            write!(f, "{}", file.escape_debug())?;
+            f.write_str(&harmless(file))?;
             if let Some(offset) = self.at.offset {
                 write!(f, " at byte {offset}")?;
             }
             f.write_str(": ")?;
         }
-        write!(f, "{} [{}]", self.what, self.kind.word())
+        write!(f, "{} [{}]", harmless(&self.what), self.kind.word())
     }
 }
 
@@ -158,4 +158,17 @@ pub struct ImportReport {
     pub database_id: Option<DatabaseId>,
     /// What was odd.
     pub findings: Vec<Finding>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_do_harm_are_told_on_one_line_and_others_as_they_are() {
+        let finding =
+            Finding::new(FindingKind::ForeignFile, "no file of a server's").in_file("it's\n\u{1b}[2J");
+        assert_eq!(finding.to_string(), r"it's\n\u{1b}[2J: no file of a server's [foreign-file]");
+        assert_eq!(told_path(&"\n".repeat(300)), r"\n".repeat(PATH_CHARS_TOLD));
+    }
 }

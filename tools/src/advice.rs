@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use arborlog::inspect::{Examination, SegmentInfo, Verdict};
+use arborlog::inspect::{Examination, SegmentInfo, Verdict, harmless};
 
 use crate::outcome::Outcome;
-use crate::payload::harmless;
 
 /// The codes whose cause is a file that does not belong where it is: it has to go, and salvage has no part in it.
 pub(crate) const ODD_FILES: [&str; 6] = [

@@ -38,7 +38,7 @@ fn stat_text(view: &EngineView, output: &mut Output) -> Result<(), Failure> {
         view.accepted_epoch, view.current_epoch
     ))?;
     output.line(&format!("nodes              {}", tree.len()))?;
-    output.line(&format!("bytes of data      {}", tree.approximate_bytes()))?;
+    output.line(&format!("paths and data     {} bytes", tree.approximate_bytes()))?;
     output.line(&format!("sessions           {}", tree.sessions().len()))?;
     output.line(&format!("digest             {:#x}", tree.digest()))?;
     let began = view.began_with.map_or("an empty tree".into(), |end| format!("the snapshot {end}"));

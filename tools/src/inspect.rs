@@ -102,7 +102,7 @@ fn rows(found: &EngineExamination) -> Vec<Row> {
             add(&format!("{folder}/{name}"), format!("of the log, {}", counted(*bytes, "byte")));
         }
         for name in &log.foreign {
-            add(&format!("{folder}/{}", name.escape_debug()), "not arborlog's".into());
+            add(&format!("{folder}/{name}"), "not arborlog's".into());
         }
     }
     for snapshot in &found.snapshots {

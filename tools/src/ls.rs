@@ -37,7 +37,7 @@ fn print_text(examination: &Examination, output: &mut Output) -> Result<(), Fail
         output.line(&format!("{name}  {}", counted(*bytes, "byte")))?;
     }
     for name in &examination.foreign {
-        output.line(&format!("{}  foreign: not the log's, left alone", name.escape_debug()))?;
+        output.line(&format!("{name}  foreign: not the log's, left alone"))?;
     }
     output.line(&closing(&examination.verdict))
 }

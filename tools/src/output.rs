@@ -2,12 +2,12 @@
 
 use std::io::{self, BufWriter, Stdout, Write};
 
-use arborlog::inspect::{DamagedBytes, Note};
+use arborlog::inspect::{DamagedBytes, Note, harmless};
 use arborlog::{Error, ErrorKind, Zxid};
 use serde_json::{Value, json};
 
 use crate::outcome::Outcome;
-use crate::payload::{harmless, harmless_json};
+use crate::payload::harmless_json;
 
 /// Why a command did not come to its end.
 #[derive(Debug)]

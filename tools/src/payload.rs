@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use arborlog::inspect::{does_harm, harmless};
+
 use crate::args::PayloadFormat;
 
 /// The payload in the format asked for; none if it is not asked for.
@@ -33,39 +35,17 @@ fn text(payload: &[u8]) -> String {
     out
 }
 
-/// A line of text with what moves a cursor, ends a line or turns the direction of writing around escaped. Backslashes stay:
-/// what is escaped already stays as it is.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    if is_plain(text) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    text.chars().for_each(|c| push_harmless(&mut out, c));
-    Cow::Owned(out)
-}
-
 fn push_harmless(out: &mut String, c: char) {
     if does_harm(c) { out.extend(c.escape_default()) } else { out.push(c) }
 }
 
 /// Of what JSON leaves as it is, the same in JSON's own escapes. It stands in strings only, so readers see no difference.
 pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
-    if is_plain(json) || !json.contains(does_harm) {
+    if matches!(harmless(json), Cow::Borrowed(_)) {
         return Cow::Borrowed(json);
     }
     let escaped = |c: char| if does_harm(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
     Cow::Owned(json.chars().map(escaped).collect())
-}
-
-/// Whether it is all printable ASCII: most is, and that is seen fast.
-fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
-}
-
-/// Control characters, ends of lines, and the marks that turn the direction of writing around: each within 16 bits.
-fn does_harm(c: char) -> bool {
-    let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 fn hex(payload: &[u8]) -> String {
@@ -125,11 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_escaped_once_stays_as_it_is() {
+    fn json_without_harm_says_the_same() {
         let harm = "a\\b\n\u{1b}\u{9b}\u{202e}\u{2028}\u{e9}";
-        let once = harmless(harm).into_owned();
-        assert_eq!(once, "a\\b\\n\\u{1b}\\u{9b}\\u{202e}\\u{2028}\u{e9}");
-        assert_eq!(harmless(&once), once);
         let json = serde_json::to_string(harm).unwrap();
         let escaped = harmless_json(&json);
         assert!(escaped.contains("\\u009b\\u202e") && !escaped.contains(does_harm), "{escaped}");

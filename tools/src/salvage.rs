@@ -20,7 +20,11 @@ pub(crate) fn run(arguments: &SalvageArguments, output: &mut Output) -> Result<(
     if let Some(epoch) = arguments.epoch {
         options = options.epoch_min(epoch);
     }
-    let report = arborlog::salvage(&arguments.target.dir, &options)?;
+    let report = arborlog::salvage(&arguments.target.dir, &options).inspect_err(|error| {
+        if error.code() == "salvage_numbering" {
+            output.add_hint("say it with --numbering zxid, or --numbering index".to_owned());
+        }
+    })?;
     match (report.is_needed(), arguments.yes) {
         (true, true) => output.settle(Outcome::Clean, "the log was salvaged"),
         // What is left damaged is damaged still.
@@ -34,7 +38,7 @@ pub(crate) fn run(arguments: &SalvageArguments, output: &mut Output) -> Result<(
         if only_looking {
             output.line("a salvage would do this:")?;
         }
-        output.line(report.to_string().trim_end())?;
+        report.to_string().lines().try_for_each(|line| output.line(line))?;
         if only_looking {
             output.line("nothing was changed; give --yes to do it")?;
         }

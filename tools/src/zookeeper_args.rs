@@ -36,7 +36,8 @@ SRC is only read, also beside a live server. DEST gets a version-2 with a snapsh
   arborlog zookeeper verify /var/lib/zookeeper
   arborlog zookeeper verify --json /var/lib/zookeeper --data-log-dir /log/zookeeper && echo sound
   arborlog zookeeper verify /var/lib/zookeeper --salvage
-Every file is read, whatever --to-zxid, --to-time and --salvage say; they tell what an import with them would make.")]
+Every file is read, whatever --to-zxid, --to-time and --salvage say; they tell what an import with them would make.
+A link, a pipe or a directory with a file's name is told as not read; an import refuses it. Damage (1) goes before that (3).")]
     Verify(VerifyArguments),
 }
 

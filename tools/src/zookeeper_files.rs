@@ -96,7 +96,7 @@ struct Seen {
 
 /// Reads every file to its end, and says what an import would find.
 pub(crate) fn verify(arguments: &VerifyArguments, output: &mut Output) -> Result<(), Failure> {
-    let directory = ZkDirectory::open(&arguments.target.dir, arguments.data_log_dir.as_deref())?;
+    let directory = ZkDirectory::survey(&arguments.target.dir, arguments.data_log_dir.as_deref())?;
     let snapshots =
         directory.snapshots().iter().map(|file| ("snapshot", file, read_snapshot(&directory, file)));
     let logs = directory.logs().iter().map(|file| ("log", file, read_log(&directory, file)));
@@ -141,18 +141,20 @@ pub(crate) fn verify(arguments: &VerifyArguments, output: &mut Output) -> Result
     }
 }
 
-/// What was found holds whether it can be printed or not.
+/// What was found holds whether it can be printed or not. Damage goes before what could not be read.
 fn judge(
     files: &[(&str, &NamedFile, Result<Seen, Error>)],
     read: &Result<(DataTree, ImportReport), Error>,
     output: &mut Output,
 ) {
-    for error in files.iter().filter_map(|(_, _, seen)| seen.as_ref().err()) {
-        output.found(Outcome::of_error(error));
+    if let Ok((_, report)) = read {
+        found_damage(report, output);
     }
-    match read {
-        Ok((_, report)) => found_damage(report, output),
-        Err(error) => output.found(Outcome::of_error(error)),
+    let errors = files.iter().filter_map(|(_, _, seen)| seen.as_ref().err()).chain(read.as_ref().err());
+    let mut found: Vec<_> = errors.map(Outcome::of_error).collect();
+    found.sort_by_key(|outcome| *outcome != Outcome::Damaged);
+    for outcome in found {
+        output.found(outcome);
     }
     let outcome = output.outcome();
     let word = match outcome {
@@ -192,7 +194,8 @@ fn print_file(
             };
             format!("{}{range}; {}", counted(seen.count, one), seen.end)
         }
-        Err(error) => format!("damaged: {error}"),
+        Err(error) if Outcome::of_error(error) == Outcome::Damaged => format!("damaged: {error}"),
+        Err(error) => format!("not read: {error}"),
     };
     output.line(&format!("{:24} {what}", file.name))
 }

@@ -126,6 +126,17 @@ pub(crate) fn scan_replaying(
     scan_in(window, file, seq, database_id, limit, Some(replay))
 }
 
+/// As [`scan_segment`], of a segment that this process has filled and named a moment ago: what stands before the first group is
+/// read, the zeros behind it are not. Of those that are prepared beside a running log, not even that is.
+pub(crate) fn scan_prepared(file: &dyn File, seq: u64, database_id: DatabaseId) -> Result<SegmentScan> {
+    let len = file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
+    let mut scan = scan_head(&mut Window::new(len), file, seq, database_id)?;
+    if scan.header.is_ok() {
+        scan.stop = Stop { kind: StopKind::Zeros, offset: scan.end_offset, bad: None };
+    }
+    Ok(scan)
+}
+
 fn scan_in(
     window: &mut Window,
     file: &dyn File,
@@ -134,6 +145,20 @@ fn scan_in(
     limit: Option<Zxid>,
     replay: Option<&mut Replay<'_>>,
 ) -> Result<SegmentScan> {
+    let mut scan = scan_head(window, file, seq, database_id)?;
+    let Ok(header) = scan.header.clone() else { return Ok(scan) };
+    file.will_read();
+    let walk =
+        Walk { file, seq, seed: header.seed(), database_seed: database_id.seed(), block: header.block_bytes };
+    scan.stop = walk.prefix(&mut scan, window, limit, replay)?;
+    if matches!(scan.stop.kind, StopKind::Garbage | StopKind::Misfit) {
+        walk.beyond(&mut scan, window)?;
+    }
+    Ok(scan)
+}
+
+/// Reads what stands before the first group: the header page, and no more than zeros behind it.
+fn scan_head(window: &mut Window, file: &dyn File, seq: u64, database_id: DatabaseId) -> Result<SegmentScan> {
     let file_len = window.file_len();
     let page = usize::try_from(limits::SEGMENT_HEADER_BYTES.min(file_len)).expect("a page");
     let header = match window.get(file, 0, page)? {
@@ -164,14 +189,6 @@ fn scan_in(
             Error::corrupt("segment_header_gap", "there are bytes between the header and the first group");
         scan.header = Err(error.in_file(file.name()).at_offset(limits::SEGMENT_HEADER_BYTES));
         scan.end_offset = 0;
-        return Ok(scan);
-    }
-    file.will_read();
-    let walk =
-        Walk { file, seq, seed: header.seed(), database_seed: database_id.seed(), block: header.block_bytes };
-    scan.stop = walk.prefix(&mut scan, window, limit, replay)?;
-    if matches!(scan.stop.kind, StopKind::Garbage | StopKind::Misfit) {
-        walk.beyond(&mut scan, window)?;
     }
     Ok(scan)
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::judge::{Ending, Judgement, judge};
 use super::report::{CutReport, RecoveryReport, TailState};
 use super::settle::settle;
-use super::survey::Survey;
+use super::survey::{Survey, survey_made};
 use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::{
     Cut, DatabaseId, MANIFEST_TEMP_NAME, Manifest, Numbering, SegmentHeader, aside_name, segment_name,
@@ -38,21 +38,22 @@ pub(crate) struct Opened {
     pub(crate) report: RecoveryReport,
 }
 
-/// Makes a new log in a directory that has none. The manifest is what makes it one: it comes last.
+/// Makes a new log in a directory that has none, and says what stands there now. The manifest is what makes it one: it
+/// comes last.
 pub(crate) fn create(
     disk: &Arc<dyn Disk>,
     survey: &Survey,
     options: &LogOptions,
     clock: &Clock,
     random: &mut Random,
-) -> Result<Judgement> {
+) -> Result<(Survey, Judgement)> {
     let database_id = options.expected_database_id.unwrap_or_else(|| DatabaseId::random(random));
     for seq in survey.nameless.iter().chain(&survey.segment_temps) {
         remove_if_there(disk.as_ref(), &segment_name(*seq))?;
         remove_if_there(disk.as_ref(), &segment_temp_name(*seq))?;
     }
     let plan = SegmentPlan::of(options, database_id, disk.as_ref());
-    prepare_now(disk, &plan, 1, clock, random)?;
+    let made = prepare_now(disk, &plan, 1, clock, random)?;
     let after = options.created_after;
     let manifest = Manifest {
         database_id,
@@ -66,8 +67,9 @@ pub(crate) fn create(
         cuts: Vec::new(),
     };
     write_manifest(disk, &manifest)?;
-    let again = super::survey(disk)?;
-    judge(&again, &manifest)
+    let again = survey_made(disk, &manifest, made.header.seq)?;
+    let judged = judge(&again, &manifest)?;
+    Ok((again, judged))
 }
 
 /// Carries out what was judged. Every step may be interrupted: judging again leads to the same.

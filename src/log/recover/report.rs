@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::base::{Epoch, Zxid, counted};
+use crate::base::{Epoch, Zxid, counted, harmless};
 use crate::format::DatabaseId;
 use crate::io::BackendInfo;
 
@@ -110,7 +110,7 @@ impl fmt::Display for RecoveryReport {
             writeln!(f, "moved aside: {name}")?;
         }
         for name in &self.foreign {
-            writeln!(f, "not ours, left alone: {name}")?;
+            writeln!(f, "not ours, left alone: {}", harmless(name))?;
         }
         let ms = |ns: u64| ns / 1_000_000;
         let bytes = counted(self.bytes, "byte");

@@ -6,7 +6,7 @@ use crate::base::{Error, Result, limits};
 use crate::format::{MANIFEST_NAME, Manifest, Name, RESERVE_NAME, segment_name};
 use crate::io::{DirEntry, Disk, EntryKind};
 use crate::log::directory::{open_segment, read_manifest};
-use crate::log::read::{Replay, SegmentScan, StopKind, is_blank_file};
+use crate::log::read::{Replay, SegmentScan, StopKind, is_blank_file, scan_prepared};
 
 /// How often a look goes after a log that moves on. Each time there is less to read.
 const CATCH_UPS_MAX: usize = 64;
@@ -56,6 +56,23 @@ pub(crate) fn survey_replaying(disk: &Arc<dyn Disk>, replay: Option<&mut Replay<
             return Err(Error::corrupt("manifest_missing", what).in_file(MANIFEST_NAME));
         }
         survey.nameless = found.iter().map(|(seq, _)| *seq).collect();
+    }
+    Ok(survey)
+}
+
+/// The same, of a log that was made just now, whose segment `made` was prepared for it: its zeros are not read again.
+pub(super) fn survey_made(disk: &Arc<dyn Disk>, manifest: &Manifest, made: u64) -> Result<Survey> {
+    let entries = disk.list().map_err(|e| Error::io("list the log's directory", e))?;
+    let (mut survey, found) = sort_names(entries)?;
+    survey.manifest = read_manifest(disk.as_ref())?;
+    for (seq, _) in found {
+        let scan = if seq == made {
+            let file = open_segment(disk.as_ref(), &segment_name(seq))?;
+            scan_prepared(file.as_ref(), seq, manifest.database_id)?
+        } else {
+            scan_one(disk.as_ref(), manifest, seq)?
+        };
+        survey.segments.insert(seq, scan);
     }
     Ok(survey)
 }
@@ -200,6 +217,21 @@ mod tests {
         }
         catch_up(handle.as_ref(), &manifest, &mut torn).expect("catch up");
         (torn, now)
+    }
+
+    #[test]
+    fn the_zeros_of_a_new_log_are_not_read_again_and_those_of_an_old_one_are() {
+        const SEGMENT_BYTES: u64 = 4 << 20;
+        let disk = SimDisk::new(5);
+        let options = LogOptions::new().segment_bytes(SEGMENT_BYTES);
+        let (log, report) = options.open_sim(&disk).expect("a new log");
+        let read_new = disk.counters().bytes_read;
+        assert!(report.created && read_new < SEGMENT_BYTES / 16, "{read_new} bytes were read");
+        log.close().expect("close");
+        let before = disk.counters().bytes_read;
+        let (_log, report) = options.open_sim(&disk).expect("the same log");
+        let read_old = disk.counters().bytes_read - before;
+        assert!(!report.created && read_old >= SEGMENT_BYTES - (64 << 10), "{read_old} bytes were read");
     }
 
     #[test]

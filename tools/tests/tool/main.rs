@@ -8,6 +8,7 @@ mod exits;
 mod healthy;
 mod overlong;
 mod pages;
+mod readme;
 mod repair;
 mod restore;
 mod sample;

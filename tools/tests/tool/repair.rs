@@ -101,6 +101,23 @@ fn salvage_ends_the_log_before_the_damage() {
 }
 
 #[test]
+fn a_salvage_is_told_line_by_line() {
+    let dir = closed(60);
+    let (seq, offset) = place(dir.path(), 25);
+    flip(&segment(dir.path(), seq), offset);
+    for verb in ["salvage DIR", "salvage DIR --yes"] {
+        let run = tool(verb, dir.path());
+        let begins = |word: &str| run.out.lines().filter(|line| line.starts_with(word)).count();
+        assert_eq!(
+            (begins("damage: "), begins("lost: "), begins("the log ends with ")),
+            (1, 1, 1),
+            "{run:#?}"
+        );
+        assert!(!run.out.contains("\\n"), "{run:#?}");
+    }
+}
+
+#[test]
 fn salvage_passes_over_damage_that_took_no_record() {
     let dir = closed(60);
     let path = segment(dir.path(), 2);
@@ -190,6 +207,7 @@ fn salvage_without_a_manifest_asks_for_the_numbering_where_it_is_open() {
     let asked = run.json();
     assert_eq!(asked[0]["error"]["code"], "salvage_numbering");
     assert!(asked[0].to_string().contains("zxid for a log"), "{asked:?}");
+    assert!(run.err.contains("--numbering zxid"), "{run:?}");
     tool("salvage DIR --numbering index --epoch 7 --yes", dir.path()).exits(0);
     let (log, _) = options().numbering(arborlog::Numbering::Index).open(dir.path()).unwrap();
     assert_eq!((log.epoch().get(), log.durable_zxid().get()), (7, 1));

@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use crate::engine_sample::{all_files, all_unchanged, engine, options, snapshot, zxid};
-use crate::sample::{arborlog, flip};
+use crate::engine_sample::{
+    TXNS, all_files, all_unchanged, copy, engine, in_log, options, snapshot, work, zxid,
+};
+use crate::sample::{self, arborlog, flip};
 
 #[test]
 fn each_state_of_the_past_is_restored_as_was_announced() {
@@ -76,7 +78,7 @@ fn what_cannot_be_restored_leaves_nothing_behind() {
     let told = arborlog(&verb, source.path()).exits(1).json().remove(0);
     assert_eq!((&told["began_with"], &told["replayed"]), (&"0x300000014".into(), &40.into()));
     assert_eq!(told["skipped"][0]["error"]["code"], "snapshot_checksum");
-    let (segment, at) = crate::engine_sample::in_log(source.path(), "data 50");
+    let (segment, at) = in_log(source.path(), "data 50");
     flip(&segment, at);
     arborlog(&verb, source.path()).exits(1);
     assert_eq!(all_files(trial.path()).len(), 0);
@@ -109,7 +111,7 @@ fn a_log_directory_that_is_not_there_is_told_before_anything_is_written() {
 fn a_time_before_the_first_txn_is_a_mistake_and_no_empty_engine() {
     let dir = tempfile::tempdir().unwrap();
     let (engine, _) = options().open(dir.path()).unwrap();
-    crate::engine_sample::work(&engine, 1, 5, "data");
+    work(&engine, 1, 5, "data");
     drop(engine);
     let trial = tempfile::tempdir().unwrap();
     let dest = trial.path().join("new");
@@ -118,4 +120,43 @@ fn a_time_before_the_first_txn_is_a_mistake_and_no_empty_engine() {
     assert_eq!(refused["error"]["code"], "not_in_log", "{refused}");
     assert!(!dest.exists());
     arborlog(&verb(1000), dir.path()).exits(0);
+}
+
+/// The ways out that `docs/RECOVERY.md` has for an engine whose log is damaged.
+#[test]
+fn a_damaged_log_below_a_snapshot_is_done_without_and_not_salvaged() {
+    let source = tempfile::tempdir().unwrap();
+    let (engine, _) = options().log(sample::options()).open(source.path()).unwrap();
+    work(&engine, 1, TXNS, "data");
+    let digest = format!("{:#x}", engine.tree().digest());
+    engine.close().unwrap();
+    let trial = tempfile::tempdir().unwrap();
+    let verb = format!("restore --json DIR {}/new", trial.path().display());
+    // Before the second snapshot's end, which is the 40th txn.
+    let (damaged, at) = in_log(source.path(), "data 22");
+    flip(&damaged, at);
+    arborlog("verify DIR", source.path()).exits(1);
+    arborlog(&verb, source.path()).exits(1);
+    let salvaged = copy(source.path());
+    arborlog("log salvage DIR/log-1 --yes", salvaged.path()).exits(0);
+    let refused = arborlog("stat --json DIR", salvaged.path()).exits(1).json().remove(0);
+    assert_eq!(refused["error"]["code"], "log_behind_snapshot");
+    let without = copy(source.path());
+    for entry in fs::read_dir(without.path().join("log-1")).unwrap().map(Result::unwrap) {
+        let name = entry.file_name();
+        if name.to_str().unwrap().ends_with(".seg") && *name <= *damaged.file_name().unwrap() {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let done = arborlog(&verb, without.path()).exits(1).json().remove(0);
+    assert_eq!((&done["digest"], &done["source_zxid"]), (&digest.into(), &zxid(TXNS).to_string().into()));
+    arborlog("verify --deep DIR/new", trial.path()).exits(0);
+    // Behind the newest snapshot, a salvage is the way.
+    let later = self::engine();
+    let (damaged, at) = in_log(later.path(), "data 50");
+    flip(&damaged, at);
+    arborlog("log salvage DIR/log-1 --yes", later.path()).exits(0);
+    let state = arborlog("stat --json DIR", later.path()).exits(0).json().remove(0);
+    assert_eq!(state["last_zxid"], zxid(49).to_string());
+    arborlog("verify --deep DIR", later.path()).exits(0);
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::process::Command;
 
 use tempfile::TempDir;
 
@@ -89,10 +91,9 @@ fn names_of_files_that_do_harm_are_told_on_one_line() {
         let is_harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!run.out.contains(is_harmful) && run.out.contains("\\u009b"), "{run:#?}");
         let error = run.json().remove(0)["error"].clone();
-        assert!(
-            error["message"].as_str().unwrap().contains(HARM),
-            "a reader of JSON gets it as it is: {error}"
-        );
+        // The library's message is for people.
+        let raw = if name.starts_with("other") { &error["message"] } else { &error["file"] };
+        assert!(raw.as_str().unwrap().contains(HARM), "a reader of JSON gets it as it is: {error}");
     }
     let run = arborlog("zookeeper verify DIR", dir.path()).exits(0);
     is_harmless(&run);
@@ -179,4 +180,68 @@ fn a_refusal_names_the_directory_where_nothing_was() {
     fs::write(&log, whole).unwrap();
     fs::remove_file(&snapshot).unwrap();
     names("--snapshot-alone", 1, "zk_no_snapshot");
+}
+
+/// Something that is no file. The link leads to one that is whole by its first bytes.
+fn make(kind: &str, at: &Path) {
+    match kind {
+        "link" => {
+            let elsewhere = at.with_file_name("elsewhere");
+            fs::write(&elsewhere, b"ZKLG").unwrap();
+            symlink(&elsewhere, at).unwrap();
+        }
+        "link to nothing" => symlink("nothing", at).unwrap(),
+        "pipe" => assert!(Command::new("mkfifo").arg(at).status().unwrap().success()),
+        "socket" => drop(UnixListener::bind(at).unwrap()),
+        "directory" => fs::create_dir(at).unwrap(),
+        _ => unreachable!("{kind}"),
+    }
+}
+
+#[test]
+fn ix_01_what_is_no_file_is_told_and_all_others_are_read() {
+    for kind in ["link", "link to nothing", "pipe", "socket", "directory"] {
+        // Before the others in the order of names, and behind them.
+        for name in ["log.0", "log.99", "snapshot.1", "snapshot.99.gz", "currentEpoch"] {
+            let dir = copy("fmt-39");
+            make(kind, &dir.path().join("version-2").join(name));
+            refuses_one_and_reads_the_others(&dir, name, kind);
+        }
+    }
+}
+
+#[track_caller]
+fn refuses_one_and_reads_the_others(dir: &TempDir, name: &str, kind: &str) {
+    let lines = arborlog("zookeeper verify --json DIR", dir.path()).exits(3).json();
+    let is_epoch = name.ends_with("Epoch");
+    let mut read = 0;
+    for line in &lines {
+        let is_it = line["file"] == name || line["type"] == "state";
+        let code = if is_it { "zk_irregular".into() } else { serde_json::Value::Null };
+        assert_eq!(line["error"]["code"], code, "{kind} {name}: {line}");
+        read += usize::from(line["count"].as_u64().is_some_and(|count| count > 0));
+    }
+    assert_eq!((read, lines.len()), (3, 5 - usize::from(is_epoch)), "{kind} {name}: {lines:?}");
+    assert_eq!(lines.last().unwrap()["error"]["file"], name, "{kind}");
+    let told = arborlog("zookeeper verify DIR", dir.path()).exits(3).out;
+    let line = format!("{name:24} not read: {name}: it is no regular file");
+    assert!(is_epoch || told.lines().any(|told| told.starts_with(&line)), "{kind}: {told}");
+    // An import leaves nothing out.
+    let dest = dir.path().join("../refused");
+    for verb in ["import", "import --salvage", "import --dry-run"] {
+        let run = arborlog(&format!("zookeeper {verb} DIR {}", dest.display()), dir.path()).exits(3);
+        assert!(run.err.contains(name) && run.err.contains("[zk_irregular]"), "{kind} {verb}: {run:?}");
+        assert!(!dest.exists(), "{kind} {verb}");
+    }
+    if !is_epoch {
+        arborlog(&format!("zookeeper dump DIR/version-2/{name}"), dir.path()).exits(3);
+    }
+    // Damage is the worse of the two, wherever it is.
+    let log = dir.path().join("version-2/log.1");
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[40] ^= 1;
+    fs::write(&log, bytes).unwrap();
+    let lines = arborlog("zookeeper verify --json DIR", dir.path()).exits(1).json();
+    let codes: Vec<_> = lines.iter().filter_map(|line| line["error"]["code"].as_str()).collect();
+    assert!(codes.contains(&"zk_irregular") && codes.contains(&"zk_log_damage"), "{kind} {name}: {codes:?}");
 }
