@@ -364,3 +364,22 @@ fn verify_names_every_damaged_range_beside_writers() {
     std::fs::remove_file(dir.path().join("engine.manifest")).unwrap();
     assert_eq!(engine.verify().unwrap().manifest.unwrap().code(), "engine_manifest_missing");
 }
+
+/// A log has no say of its own here: its options are the engine's.
+#[test]
+fn lc_04_options_of_the_log_that_are_out_of_bounds_are_refused_by_the_engine() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let whole = LogOptions::new();
+    for log in [
+        whole.clone().segment_bytes(1),
+        whole.clone().block_bytes(1000),
+        whole.clone().record_bytes_max(0),
+        whole.group(GroupPolicy::new().in_flight_max(0)),
+    ] {
+        let options = EngineOptions::new().log(log.clone());
+        assert_eq!(options.open(dir.path()).map(drop).unwrap_err().kind(), ErrorKind::Invalid, "{log:?}");
+        let restored = restore(other.path(), dir.path(), &options, &RestoreOptions::new());
+        assert_eq!(restored.unwrap_err().code(), "invalid_option", "{log:?}");
+    }
+    assert!(dir.path().read_dir().unwrap().next().is_none(), "nothing was made");
+}

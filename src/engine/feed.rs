@@ -68,8 +68,10 @@ fn touches(body: &TxnBody<'_>, prefix: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Code;
-    use crate::format::{Ops, Paths};
+    use crate::base::{Code, Epoch};
+    use crate::format::{AclList, Create, CreateKind, Ops, Paths};
+    use crate::log::{LogOptions, Record};
+    use crate::sim::SimDisk;
 
     #[test]
     fn a_prefix_ends_at_a_slash() {
@@ -77,6 +79,39 @@ mod tests {
         assert!(touches(&delete("/a/b"), "/a") && touches(&delete("/a"), "/a") && touches(&delete("/x"), ""));
         assert!(!touches(&delete("/ab"), "/a") && !touches(&delete("/"), "/a"));
         assert!(!touches(&TxnBody::Error { code: Code::NO_NODE }, ""));
+    }
+
+    #[test]
+    fn every_change_of_one_node_is_told() {
+        let (path, acl) = ("/a/b", AclList::EMPTY);
+        let kind = CreateKind::Container;
+        for body in [
+            TxnBody::Create(Create { path, data: None, acl, kind, parent_cversion: None }),
+            TxnBody::Delete { path },
+            TxnBody::DeleteContainer { path },
+            TxnBody::SetData { path, data: None, version: 1 },
+            TxnBody::Reconfig { path, data: None, version: 1 },
+            TxnBody::SetAcl { path, acl, version: 1 },
+        ] {
+            assert!(touches(&body, "/a") && touches(&body, "/a/b") && touches(&body, ""), "{body:?}");
+            assert!(!touches(&body, "/a/b/c") && !touches(&body, "/b"), "{body:?}");
+        }
+    }
+
+    /// As a server is asked for it: the root is "/", and a slash at the end is no name.
+    #[test]
+    fn a_slash_at_the_end_of_a_prefix_is_no_part_of_it() {
+        let (log, _) = LogOptions::new().open_sim(&SimDisk::new(1)).unwrap();
+        log.advance_epoch(Epoch::new(1)).unwrap();
+        let zxid = Zxid::from_parts(1, 1);
+        let body = TxnBody::Delete { path: "/a" };
+        let txn = Txn { zxid, time_ms: 5, session_id: 0, cxid: 0, digest: None, body }.to_buf();
+        log.append(&Record::new(zxid, 5, txn.as_bytes())).unwrap().wait().unwrap();
+        for (prefix, is_told) in [("/a/", true), ("/a", true), ("/", true), ("", true), ("/b/", false)] {
+            let mut feed = ChangeFeed::new(&log, Zxid::ZERO, prefix).unwrap();
+            let told = feed.next_txn(|txn| txn.zxid).unwrap();
+            assert_eq!(told, is_told.then_some(zxid), "{prefix}");
+        }
     }
 
     #[test]

@@ -347,3 +347,36 @@ fn ls_04_what_comes_behind_a_snapshot_has_to_fit() {
     let error = learn(3, &mut sent).unwrap_err();
     assert_eq!((error.kind(), error.at().zxid), (ErrorKind::OutOfOrder, Some(zxid)), "{error}");
 }
+
+/// A peer that was synced by the leader of an epoch and has none of its txns says so by a number that is no txn.
+#[test]
+fn ls_01_a_learner_at_the_start_of_an_epoch_takes_the_txns_of_it() {
+    let (leader, _) = open(&Arc::new(SimHome::new(6)), Commit::WhenDurable).unwrap();
+    grow(&leader, 1, 12, "a", &mut history());
+    let (engine, _) = open(&Arc::new(SimHome::new(5)), Commit::WhenDurable).unwrap();
+    grow(&engine, 1, 12, "a", &mut history());
+    engine.enter_epoch(LEADER).unwrap();
+    grow(&leader, LEADER.get(), 5, "b", &mut history());
+    let plan = leader.sync_plan(Zxid::from_parts(4, 0)).decision.plan;
+    assert_eq!(plan, SyncPlan::Diff { after: Zxid::from_parts(4, 0), through: Zxid::from_parts(4, 5) });
+    let (engine, report) = engine.learn(LEADER, plan, &mut send(&leader, plan)).unwrap();
+    assert_eq!((report.acknowledged, report.txns), (Zxid::from_parts(4, 5), 5));
+    assert_eq!(engine.tree().digest(), leader.tree().digest());
+}
+
+/// What is acknowledged is durable and applied, also what was logged before there was a plan.
+#[test]
+fn ls_06_nothing_is_acknowledged_that_is_only_logged() {
+    for commit in [Commit::ByServer, Commit::WhenDurable] {
+        let (engine, _) = open(&Arc::new(SimHome::new(5)), commit).unwrap();
+        engine.enter_epoch(LEADER).unwrap();
+        let zxid = Zxid::from_parts(4, 1);
+        let body = TxnBody::CreateSession { timeout_ms: 1 };
+        let txn = Txn { zxid, time_ms: 1, session_id: 7, cxid: 0, digest: None, body };
+        drop(engine.append(LEADER, &txn).unwrap());
+        let plan = SyncPlan::UpToDate;
+        let mut nothing = send(&engine, plan);
+        let (engine, report) = engine.learn(LEADER, plan, &mut nothing).unwrap();
+        assert_eq!((report.acknowledged, engine.durable_zxid(), engine.applied_zxid()), (zxid, zxid, zxid));
+    }
+}

@@ -90,3 +90,48 @@ fn write(disk: &dyn Disk, manifest: &EngineManifest) -> Result<()> {
     replace_file(disk, names, manifest.encode().as_bytes(), synced).map_err(wrap)?;
     disk.sync_dir().map_err(wrap)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ErrorKind;
+    use crate::format::DatabaseId;
+    use crate::sim::{Effect, Fault, FaultOp, NamePattern, SimDisk};
+
+    fn created(disk: &SimDisk) -> ManifestFile {
+        let first = EngineManifest {
+            database_id: DatabaseId::from_bytes([7; 16]),
+            version: 1,
+            accepted: Epoch::ZERO,
+            generation: 1,
+            spare: 0,
+            established: false,
+        };
+        ManifestFile::create(&disk.handle(), first).unwrap()
+    }
+
+    #[test]
+    fn each_change_has_a_version_of_its_own_and_one_that_failed_is_none() {
+        let disk = SimDisk::new(1);
+        let manifest = created(&disk);
+        let changed = manifest.commit(|manifest| manifest.spare = 4).unwrap();
+        assert_eq!((changed.version, changed.spare), (2, 4));
+        for op in [FaultOp::Create, FaultOp::Write, FaultOp::Sync, FaultOp::Rename] {
+            disk.inject(Fault::next(op, Effect::EIO).on(NamePattern::Any));
+            let error = manifest.commit(|manifest| manifest.generation = 9).unwrap_err();
+            assert_eq!((error.kind(), manifest.get()), (ErrorKind::Io, changed), "{op:?}");
+        }
+        assert_eq!(manifest.commit(|manifest| manifest.spare = 5).unwrap().version, 3);
+        let read = ManifestFile::read(&disk.handle()).unwrap().unwrap();
+        assert_eq!(read.get(), manifest.get());
+    }
+
+    #[test]
+    fn what_cannot_be_cleared_away_is_told() {
+        let disk = SimDisk::new(1);
+        let manifest = created(&disk);
+        let temp = NamePattern::Exact(ENGINE_MANIFEST_TEMP_NAME.into());
+        disk.inject(Fault::next(FaultOp::Remove, Effect::EIO).on(temp));
+        assert_eq!(manifest.commit(|manifest| manifest.spare = 4).unwrap_err().kind(), ErrorKind::Io);
+    }
+}

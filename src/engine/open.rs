@@ -281,3 +281,7 @@ fn replay(
     }
     Ok(Restored { tree, log, snapshot, skipped: Vec::new(), replay: replayed, report, load_ns: 0 })
 }
+
+#[cfg(test)]
+#[path = "open_tests.rs"]
+mod tests;

@@ -174,6 +174,7 @@ impl EngineOptions {
     }
 
     pub(super) fn check(&self) -> Result<()> {
+        self.log.check()?;
         let kept = 1..=limits::SNAPSHOTS_KEPT_MAX;
         let pace = |bytes: Option<u64>| bytes.is_none_or(|bytes| bytes >= 1 << 20);
         for (holds, what) in [

@@ -199,3 +199,7 @@ fn found(proposal: &Proposal<'_>, request: &Request<'_>) -> Found {
     }
     found
 }
+
+#[cfg(test)]
+#[path = "order_tests.rs"]
+mod tests;

@@ -302,6 +302,15 @@ mod simulated {
         }
     }
 
+    /// The new state is one that has been: where its log is lost, it is no new engine.
+    #[test]
+    fn sn_01_a_state_that_was_restored_in_place_may_not_lose_its_log() {
+        let home = closed();
+        in_place(&home, 20).unwrap();
+        let manifest = ManifestFile::read(&home.root()).unwrap().unwrap().get();
+        assert_eq!((manifest.generation, manifest.spare, manifest.established), (2, 0, true));
+    }
+
     #[test]
     fn a_number_that_somebody_uses_is_not_given() {
         let home = closed();
@@ -390,4 +399,41 @@ fn what_cannot_be_restored_is_told_by_its_reason() {
     std::fs::remove_dir_all(dir.path().join("log-1")).unwrap();
     std::fs::rename(other.path().join("log-1"), dir.path().join("log-1")).unwrap();
     assert_eq!(try_it(Execution::Real).unwrap_err().kind(), ErrorKind::WrongOwner);
+}
+
+/// Before the lock, the long part, and the first byte.
+#[test]
+fn a_restore_in_place_with_options_that_are_out_of_bounds_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    options().open(dir.path()).unwrap().0.close().unwrap();
+    let manifest = std::fs::read(dir.path().join("engine.manifest")).unwrap();
+    for bad in [options().snapshots_kept(0), options().log(LogOptions::new().segment_bytes(1))] {
+        let error = restore_in_place(dir.path(), &bad, &RestoreOptions::new()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{bad:?}");
+    }
+    assert!(std::fs::read(dir.path().join("engine.manifest")).unwrap() == manifest);
+    // A state that no manifest names is no empty directory.
+    std::fs::remove_file(dir.path().join("engine.manifest")).unwrap();
+    let dest = tempfile::tempdir().unwrap();
+    let error = restore(dir.path(), dest.path(), &options(), &RestoreOptions::new()).unwrap_err();
+    assert_eq!(error.code(), "engine_manifest_missing", "{error}");
+}
+
+/// Nobody means the empty tree before the first txn, and without a txn nothing tells the time of a state.
+#[test]
+fn a_time_before_all_txns_is_no_state() {
+    let (dir, dest) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |time_ms| {
+        let what = RestoreOptions::new().target(RestoreTarget::TimeMs(time_ms)).execution(Execution::DryRun);
+        restore(dir.path(), dest.path(), &options(), &what)
+    };
+    let (engine, _) = options().open(dir.path()).unwrap();
+    let error = at(5000).unwrap_err();
+    assert!(error.kind() == ErrorKind::NotInLog && error.message().contains("no txn yet"), "{error}");
+    let request = Request::CreateSession { timeout_ms: 900 };
+    let caller = Caller { session_id: 7, ..Caller::default() };
+    let zxid = engine.submit_at(&request, &caller, 1000).unwrap().wait().unwrap().zxid;
+    let error = at(999).unwrap_err();
+    assert!(error.kind() == ErrorKind::NotInLog && error.message().contains("begins after"), "{error}");
+    assert_eq!(at(1000).unwrap().last_zxid, zxid);
 }

@@ -187,6 +187,32 @@ mod tests {
     }
 
     #[test]
+    fn a_session_that_is_tracked_anew_has_its_new_timeout_alone() {
+        let mut tracker = SessionTracker::new(100);
+        tracker.track(1, 1000, 0);
+        tracker.track(1, 5000, 0);
+        assert_eq!((tracker.len(), tracker.next_expiry_ms()), (1, Some(5100)));
+        assert!(tracker.expire(5099, 9).is_empty() && tracker.touch(1, 0));
+        assert_eq!(tracker.expire(5100, 9), [1]);
+        tracker.track(2, 1000, 0);
+        tracker.forget(2);
+        assert_eq!(tracker.next_expiry_ms(), None, "nobody is woken for a session that has gone");
+    }
+
+    #[test]
+    fn no_more_expire_at_once_than_are_asked_for_and_the_oldest_go_first() {
+        let mut tracker = SessionTracker::new(100);
+        for (id, timeout_ms) in [(1, 500), (2, 500), (3, 900), (4, 900)] {
+            tracker.track(id, timeout_ms, 0);
+        }
+        let first = tracker.expire(10_000, 3);
+        assert!(first.len() == 3 && first.contains(&1) && first.contains(&2), "{first:?}");
+        assert_eq!((tracker.len(), tracker.next_expiry_ms()), (1, Some(1000)));
+        assert_eq!(tracker.expire(10_000, 1).len(), 1);
+        assert_eq!(tracker.next_expiry_ms(), None);
+    }
+
+    #[test]
     fn extreme_timeouts_do_not_wrap() {
         let mut tracker = SessionTracker::new(u64::MAX);
         tracker.track(1, i32::MAX, u64::MAX);

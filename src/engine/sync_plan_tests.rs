@@ -147,6 +147,15 @@ fn what_is_applied_is_not_taken_from_a_peer() {
     assert_eq!(decide(e(2, 1)).plan, SyncPlan::Diff { after: e(2, 1), through: e(2, 2) });
 }
 
+/// What a peer of an older epoch has beyond our disk is not what a quorum has: that is of the newest one.
+#[test]
+fn what_an_older_epoch_has_left_behind_is_taken_from_a_peer() {
+    let log = Disk(vec![e(1, 1), e(1, 2)]);
+    let (peer, last, applied) = (e(1, 9), e(1, 2), e(2, 3));
+    let input = SyncInput { peer, last, applied, recent: &[], log: Some(&log), log_bytes_max: u64::MAX };
+    assert_eq!(input.decide(), decided(SyncPlan::Truncate { to: last }, SyncReason::AheadOfUs));
+}
+
 #[test]
 fn a_hole_between_log_and_memory_is_no_diff() {
     assert_eq!(plan(&small(&[2, 3, 4]), &small(&[7, 8]), z(8), z(3)).0, SyncPlan::Snapshot);

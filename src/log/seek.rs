@@ -64,3 +64,65 @@ impl Log {
         seen
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Epoch;
+    use crate::log::{LogOptions, Record, Retention};
+    use crate::sim::SimDisk;
+
+    fn zxid(counter: u32) -> Zxid {
+        Zxid::from_parts(1, counter)
+    }
+
+    fn append(log: &Log, counter: u32) {
+        log.append(&Record::new(zxid(counter), 0, b"record")).unwrap().wait().unwrap();
+    }
+
+    /// Every second number up to 160, each record in a group of 512 bytes. A segment takes 23: the first ends with 46.
+    fn even_numbers() -> Log {
+        let options = LogOptions::new().segment_bytes(16 * 1024).block_bytes(512).idle_mark(None);
+        let (log, _) = options.open_sim(&SimDisk::new(1)).unwrap();
+        log.advance_epoch(Epoch::new(1)).unwrap();
+        (1..=80).for_each(|n| append(&log, 2 * n));
+        log
+    }
+
+    #[test]
+    fn the_neighbours_of_a_zxid_are_the_records_around_it() {
+        let log = even_numbers();
+        assert_eq!(log.neighbours(zxid(1)).unwrap(), (Zxid::ZERO, Some(zxid(2))));
+        for n in 2..160 {
+            let even = n / 2 * 2;
+            assert_eq!(log.neighbours(zxid(n)).unwrap(), (zxid(even), Some(zxid(even + 2))), "{n}");
+        }
+        for n in [160, 161, u32::MAX] {
+            assert_eq!(log.neighbours(zxid(n)).unwrap(), (zxid(160), None), "{n}");
+        }
+        assert_eq!(log.purge(zxid(60), &Retention::new()).unwrap().floor_zxid, zxid(46));
+        for n in [1, 45, 46, 47] {
+            assert_eq!(log.neighbours(zxid(n)).unwrap(), (zxid(46), Some(zxid(48))), "{n}");
+        }
+    }
+
+    /// From the first group on that begins behind it and that the index names, which is here the first of a segment.
+    #[test]
+    fn the_bytes_behind_a_zxid_are_those_of_later_segments_and_of_the_one_in_use() {
+        let log = even_numbers();
+        let (sealed, in_use) = (24 * 512, (80 - 3 * 23) * 512);
+        for (n, bytes) in [
+            (1, 3 * sealed + in_use),
+            (2, 2 * sealed + in_use),
+            (47, 2 * sealed + in_use),
+            (48, sealed + in_use),
+            (94, in_use),
+            (139, in_use),
+            (140, 0),
+        ] {
+            assert_eq!(log.bytes_after(zxid(n)), bytes, "{n}");
+        }
+        append(&log, 162);
+        assert_eq!(log.bytes_after(zxid(139)), in_use + 512);
+    }
+}

@@ -316,3 +316,7 @@ pub(crate) fn start_report(disk: &dyn Disk, survey: &Survey, judged: &Judgement)
         total_ns: 0,
     }
 }
+
+#[cfg(test)]
+#[path = "apply_tests.rs"]
+mod tests;

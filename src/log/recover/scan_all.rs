@@ -138,3 +138,34 @@ impl Scans<'_> {
         done.into_inner()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Epoch, ErrorKind};
+    use crate::sim::{Effect, Fault, FaultOp, NamePattern, SimDisk};
+    use crate::{LogOptions, Record};
+
+    /// Else the segment would count as missing, and the log as damaged.
+    #[test]
+    fn tt_05_a_segment_that_cannot_be_read_is_told_by_whichever_thread() {
+        let disk = SimDisk::new(1);
+        let options = LogOptions::new().segment_bytes(16 * 1024).block_bytes(512).idle_mark(None);
+        let (log, _) = options.open_sim(&disk).unwrap();
+        log.advance_epoch(Epoch::new(1)).unwrap();
+        for n in 1..=80 {
+            log.append(&Record::new(Zxid::from_parts(1, n), 0, b"record")).unwrap().wait().unwrap();
+        }
+        let manifest = log.shared.directory.manifest();
+        log.close().unwrap();
+        let (found, handle) = ([(1, 0), (2, 0), (3, 0), (4, 0)], disk.handle());
+        for workers in [1, 2, 4] {
+            let scans = Scans { disk: handle.as_ref(), manifest: &manifest };
+            assert_eq!(scans.parallel(&found, workers).unwrap().len(), 4);
+            let fault = Fault::next(FaultOp::Read, Effect::EIO).on(NamePattern::Exact(segment_name(2)));
+            disk.inject(fault.times(u64::MAX));
+            assert_eq!(scans.parallel(&found, workers).unwrap_err().kind(), ErrorKind::Io, "{workers}");
+            disk.clear_faults();
+        }
+    }
+}

@@ -182,6 +182,7 @@ fn refuse_without_manifest(disk: &Arc<dyn Disk>, seq: u64) -> Result<()> {
 mod tests {
     use super::*;
     use crate::base::{Epoch, Zxid};
+    use crate::format::{LOCK_NAME, MANIFEST_TEMP_NAME, aside_name, segment_temp_name};
     use crate::sim::SimDisk;
     use crate::{Log, LogOptions, Record, WriteMode};
 
@@ -217,6 +218,47 @@ mod tests {
         }
         catch_up(handle.as_ref(), &manifest, &mut torn).expect("catch up");
         (torn, now)
+    }
+
+    fn entry(name: String, kind: EntryKind) -> DirEntry {
+        DirEntry { name, len: 0, kind }
+    }
+
+    /// What was cut off and what was being prepared have numbers that are not given again.
+    #[test]
+    fn sg_06_every_kind_of_name_counts_for_the_highest_number() {
+        for (name, seq_max) in
+            [(segment_name(3), 3), (segment_temp_name(5), 5), (aside_name(7, 2), 7), ("9.other".into(), 0)]
+        {
+            let (survey, _) = sort_names(vec![entry(name.clone(), EntryKind::File)]).unwrap();
+            assert_eq!(survey.seq_max, seq_max, "{name}");
+        }
+        let last = limits::SEGMENT_SEQ_MAX;
+        for (seq, is_taken) in [(last - 1, true), (last, false), (u64::MAX, false)] {
+            let sorted = sort_names(vec![entry(segment_name(seq), EntryKind::File)]);
+            assert_eq!(sorted.is_ok(), is_taken, "{seq}");
+        }
+    }
+
+    #[test]
+    fn hz_08_a_directory_in_the_place_of_a_file_is_told_before_anything_is_opened() {
+        let names = [segment_name(1), segment_temp_name(1), LOCK_NAME.into(), MANIFEST_TEMP_NAME.into()];
+        for name in names {
+            let error = sort_names(vec![entry(name.clone(), EntryKind::Other)]).unwrap_err();
+            assert_eq!((error.code(), error.at().file.as_deref()), ("not_a_file", Some(&name[..])));
+        }
+    }
+
+    /// Blank segments are all that an interrupted creation leaves, too; but that has no reserve yet.
+    #[test]
+    fn ep_03_a_log_without_a_record_that_has_lost_its_manifest_is_no_new_one() {
+        let disk = SimDisk::new(5);
+        let (log, _) = LogOptions::new().open_sim(&disk).unwrap();
+        log.advance_epoch(Epoch::new(4)).unwrap();
+        log.close().unwrap();
+        disk.handle().remove(MANIFEST_NAME).unwrap();
+        let error = LogOptions::new().open_sim(&disk).map(drop).unwrap_err();
+        assert_eq!((error.kind(), error.code()), (crate::ErrorKind::Corrupt, "manifest_missing"), "{error}");
     }
 
     #[test]

@@ -101,3 +101,7 @@ fn plan(shared: &Arc<Shared>) -> Result<Plan> {
     plan.manifest = manifest;
     Ok(plan)
 }
+
+#[cfg(test)]
+#[path = "checkpoint_tests.rs"]
+mod tests;

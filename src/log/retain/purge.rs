@@ -89,18 +89,77 @@ fn remove_files(shared: &Shared, going: &[u64], report: &mut PurgeReport) -> Res
 mod tests {
     use super::*;
     use crate::base::{Clock, Epoch, ErrorKind};
-    use crate::sim::SimDisk;
+    use crate::log::{Health, Log};
+    use crate::sim::{CrashImage, Effect, Fault, FaultOp, NamePattern, SimDisk};
     use crate::{LogOptions, Record, WriteMode};
+
+    /// A log of 80 records in four segments; the first three end with the 23rd, the 46th and the 69th.
+    fn log_on(disk: &SimDisk) -> Log {
+        let options = LogOptions::new().segment_bytes(16 * 1024).block_bytes(512).idle_mark(None);
+        let (log, _) = options.write_mode(WriteMode::BufferedThenSync).open_sim(disk).unwrap();
+        log.advance_epoch(Epoch::new(1)).unwrap();
+        for n in 1..=80 {
+            log.append(&Record::new(zxid(n), 0, b"record")).unwrap().wait().unwrap();
+        }
+        log
+    }
+
+    fn zxid(counter: u32) -> Zxid {
+        Zxid::from_parts(1, counter)
+    }
+
+    fn names(disk: &SimDisk) -> Vec<String> {
+        disk.handle().list().unwrap().into_iter().map(|entry| entry.name).collect()
+    }
+
+    /// On a full disk nothing has gone, so all of it can be kept, and the log goes on.
+    #[test]
+    fn pu_06_a_purge_for_which_there_is_no_room_leaves_the_log_as_it_was() {
+        let disk = SimDisk::new(1);
+        let log = log_on(&disk);
+        let fault = Fault::next(FaultOp::Write, Effect::ENOSPC).on(NamePattern::Suffix(".tmp".into()));
+        disk.inject(fault.times(u64::MAX));
+        assert_eq!(log.purge(zxid(70), &Retention::new()).unwrap_err().kind(), ErrorKind::NoSpace);
+        assert!(matches!(log.health(), Health::Fine), "{:?}", log.health());
+        drop(log.pin(Zxid::ZERO).unwrap());
+        disk.clear_faults();
+        log.append(&Record::new(zxid(81), 0, b"record")).unwrap().wait().unwrap();
+        assert_eq!(log.purge(zxid(70), &Retention::new()).unwrap().floor_zxid, zxid(69));
+    }
+
+    #[test]
+    fn pu_06_what_is_told_to_be_removed_is_so_for_good() {
+        let disk = SimDisk::new(1);
+        let log = log_on(&disk);
+        // One that somebody has taken away is as good as removed, and no error.
+        disk.handle().remove(&segment_name(2)).unwrap();
+        let report = log.purge(zxid(70), &Retention::new()).unwrap();
+        assert_eq!((report.removed, report.left.len()), (vec![segment_name(1), segment_name(3)], 0));
+        let names = names(&disk.fork(CrashImage::DropUnsynced));
+        assert!(!names.contains(&segment_name(1)) && names.contains(&segment_name(4)), "{names:?}");
+    }
+
+    #[test]
+    fn pu_07_the_oldest_pin_counts_and_what_was_purged_can_be_pinned_by_nobody() {
+        let disk = SimDisk::new(1);
+        let log = log_on(&disk);
+        let pins = [50, 10, 70].map(|n| log.pin(zxid(n)).unwrap());
+        assert_eq!(log.purge(zxid(75), &Retention::new()).unwrap().floor_zxid, Zxid::ZERO);
+        drop(pins);
+        assert_eq!(log.purge(zxid(75), &Retention::new()).unwrap().floor_zxid, zxid(69));
+        let check = |log: &Log| {
+            assert_eq!(log.pin(zxid(68)).unwrap_err().kind(), ErrorKind::NotInLog);
+            drop(log.pin(zxid(69)).unwrap());
+        };
+        check(&log);
+        log.close().unwrap();
+        check(&LogOptions::new().open_sim(&disk).unwrap().0);
+    }
 
     /// Between a purge's look at the pins and its new manifest, nobody gets a pin on what is going.
     #[test]
     fn pu_07_what_a_purge_is_about_to_remove_cannot_be_pinned() {
-        let options = LogOptions::new().segment_bytes(16 * 1024).block_bytes(512).idle_mark(None);
-        let (log, _) = options.write_mode(WriteMode::BufferedThenSync).open_sim(&SimDisk::new(1)).unwrap();
-        log.advance_epoch(Epoch::new(1)).unwrap();
-        for n in 1..=80 {
-            log.append(&Record::new(Zxid::from_parts(1, n), 0, b"record")).unwrap().wait().unwrap();
-        }
+        let log = log_on(&SimDisk::new(1));
         let (shared, through) = (&log.shared, Zxid::from_parts(1, 70));
         let report = std::thread::scope(|scope| {
             let held = shared.directory.hold();

@@ -180,4 +180,43 @@ mod tests {
             log.close().unwrap();
         }
     }
+
+    /// A log of 80 records in four segments; the first three end with the 23rd, the 46th and the 69th.
+    fn closed_log() -> (LogOptions, SimDisk) {
+        let options = LogOptions::new().segment_bytes(16 * 1024).block_bytes(512).idle_mark(None);
+        let disk = SimDisk::new(1);
+        let (log, _) = options.open_sim(&disk).unwrap();
+        log.advance_epoch(Epoch::new(1)).unwrap();
+        for n in 1..=80 {
+            log.append(&Record::new(Zxid::from_parts(1, n), 0, b"record")).unwrap().wait().unwrap();
+        }
+        log.close().unwrap();
+        (options, disk)
+    }
+
+    /// The files of a cut that was interrupted still have their names when the next one comes: they stay cut away.
+    #[test]
+    fn tr_08_what_an_interrupted_cut_has_left_stays_cut_off_by_the_next_one() {
+        let (options, disk) = closed_log();
+        let zxid = |n| Zxid::from_parts(1, n);
+        disk.inject(Fault::next(FaultOp::Rename, Effect::EIO).on(NamePattern::Suffix(".seg".into())));
+        truncate_on(&disk.handle(), zxid(20), Execution::Real).unwrap_err();
+        let report = truncate_on(&disk.handle(), zxid(10), Execution::Real).unwrap();
+        assert_eq!((report.last_zxid, report.was_zxid), (zxid(10), zxid(20)));
+        for last in [10, 11] {
+            let (log, opened) = options.open_sim(&disk).unwrap();
+            assert_eq!(opened.last_zxid, zxid(last));
+            log.append(&Record::new(zxid(last + 1), 0, b"record")).unwrap().wait().unwrap();
+            log.close().unwrap();
+        }
+    }
+
+    /// A target that ends a segment leaves that one as the last, and nothing of those behind it.
+    #[test]
+    fn tr_01_a_target_at_the_end_of_a_segment_takes_all_later_ones_away() {
+        let (_, disk) = closed_log();
+        let report = truncate_on(&disk.handle(), Zxid::from_parts(1, 23), Execution::DryRun).unwrap();
+        assert_eq!((report.shortened, report.moved_aside.len()), (Some(segment_name(1)), 3));
+        assert!(report.exact);
+    }
 }
