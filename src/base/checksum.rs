@@ -7,11 +7,25 @@ pub(crate) fn crc32(seed: u32, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// CRC-32 of several runs of bytes, one behind the other.
-pub(crate) fn crc32_of<const N: usize>(parts: [&[u8]; N]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    parts.iter().for_each(|part| hasher.update(part));
-    hasher.finalize()
+/// A CRC-32 that is not at its end: more bytes may come. What the processor can do for it is asked once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Crc32(crc32fast::Hasher);
+
+impl Crc32 {
+    /// Of several runs of bytes, one behind the other.
+    #[inline]
+    pub(crate) fn of<const N: usize>(parts: [&[u8]; N]) -> Crc32 {
+        let mut crc = Crc32::default();
+        parts.iter().for_each(|part| crc.0.update(part));
+        crc
+    }
+
+    /// Its value with these bytes behind the others.
+    #[inline]
+    pub(crate) fn and(mut self, bytes: &[u8]) -> u32 {
+        self.0.update(bytes);
+        self.0.finalize()
+    }
 }
 
 /// By what the CRC-32 of some bytes changes if they, or those at their end, are changed by `difference`, exclusive or.
@@ -51,6 +65,10 @@ mod tests {
     fn crc_is_the_one_of_zlib_when_unseeded() {
         assert_eq!(crc32(0, b"123456789"), 0xcbf4_3926);
         assert_ne!(crc32(1, b"123456789"), crc32(0, b"123456789"));
+        assert_eq!(Crc32::of([b"12", b"", b"345"]).and(b"6789"), 0xcbf4_3926);
+        let (changed, difference) = (b"123466789", [0, 0, 0, 0, b'5' ^ b'6', 0, 0, 0, 0]);
+        assert_eq!(crc32(0, changed), 0xcbf4_3926 ^ crc32_of_difference(&difference));
+        assert_eq!(crc32_of_difference(&difference), crc32_of_difference(&difference[4..]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use super::change::{Change, Observer};
 use super::data_tree::{DataTree, NewNode};
-use super::digest::{Content, node_digest};
+use super::digest::{content_crc, node_digest};
 use super::family::Raise;
 use super::lookup::Spot;
 use super::owner::Owner;
@@ -169,7 +169,7 @@ impl DataTree {
             None if create.path == path::ROOT => return Err(Code::NODE_EXISTS),
             None => self.warmed_spot(create.path, Use::Add)?,
         };
-        let new = Content::of(create.path, create.data);
+        let crc = content_crc(create.path, create.data);
         let zxid = context.zxid;
         let raise =
             Raise { cversion: create.parent_cversion, zxid, in_digest: spot.parent_in_digest(create.path) };
@@ -190,8 +190,8 @@ impl DataTree {
             CreateKind::Ttl { ttl_ms } => Owner::Ttl { ttl_ms },
         };
         let stat = StoredStat::created(zxid, context.time_ms, owner);
-        let digest = node_digest(new.crc, &stat);
-        let node = NewNode { path: create.path, content: new, acl: create.acl, stat: &stat, digest };
+        let digest = node_digest(crc, &stat);
+        let node = NewNode { path: create.path, data: create.data, acl: create.acl, stat: &stat, digest };
         let id = self.plant_at(&spot, &node, Some(&raise)).ok_or(Code::QUOTA_EXCEEDED)?;
         observer.changed(Change::Created { path: create.path });
         Ok(Outcome::Stat(stat.shown(0, self.shown_bytes(id, len_of(create.data)))))
@@ -264,7 +264,7 @@ impl DataTree {
             spot => spot,
         };
         // While the memory comes.
-        let new = Content::of(path, data);
+        let crc = content_crc(path, data);
         let id = match spot {
             None => self.find(path),
             Some(spot) => {
@@ -275,7 +275,7 @@ impl DataTree {
         };
         let id = id.ok_or(Code::NO_NODE)?;
         let (mut stat, child_count) = self.stored_and_children(id);
-        self.set_content(id, path, new.data);
+        self.set_content(id, path, data);
         (stat.version, stat.mzxid, stat.mtime_ms) = (version, context.zxid, context.time_ms);
         let node = self.nodes.at_mut(id);
         node.version = version;
@@ -284,7 +284,7 @@ impl DataTree {
             Some(mtime) if !node.is(Node::RARE) => node.mtime = mtime,
             _ => self.set_times(id, stat.ctime_ms, stat.mtime_ms),
         }
-        self.set_digest(id, node_digest(new.crc, &stat), path::is_in_digest(path));
+        self.set_digest(id, node_digest(crc, &stat), path::is_in_digest(path));
         observer.changed(Change::DataSet { path });
         Ok(Outcome::Stat(stat.shown(child_count, self.shown_bytes(id, len_of(data)))))
     }

@@ -2,7 +2,7 @@ use bytemuck::Zeroable;
 use hashbrown::{HashMap, HashSet};
 
 use super::acl_table::AclTable;
-use super::digest::{Content, changed_digest, node_digest};
+use super::digest::{changed_digest, whole_digest};
 use super::directory::{Directory, LISTED_FROM};
 use super::family::{Family, Raise, family_of};
 use super::lookup::Spot;
@@ -57,7 +57,7 @@ pub(super) struct Rare {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewNode<'n> {
     pub(super) path: &'n str,
-    pub(super) content: Content<'n>,
+    pub(super) data: Option<&'n [u8]>,
     pub(super) acl: AclList<'n>,
     pub(super) stat: &'n StoredStat,
     /// Of all this.
@@ -122,10 +122,9 @@ impl DataTree {
             Some((parent, name)) => (self.find_parent(parent)?, name),
             None => (ROOT, ""),
         };
-        let content = Content::of(path, data);
-        let digest = node_digest(content.crc, stat);
+        let digest = whole_digest(path, data, stat);
         let spot = self.spot(parent, name.as_bytes());
-        self.plant_at(&spot, &NewNode { path, content, acl, stat, digest }, None)
+        self.plant_at(&spot, &NewNode { path, data, acl, stat, digest }, None)
     }
 
     /// The same where its place is known. `raise` is what its parent notices.
@@ -135,7 +134,7 @@ impl DataTree {
         new: &NewNode<'_>,
         raise: Option<&Raise>,
     ) -> Option<NodeId> {
-        let NewNode { path, content: Content { data, .. }, acl, stat, digest } = *new;
+        let NewNode { path, data, acl, stat, digest } = *new;
         let (ctime, mtime) = (Packed::of(stat.ctime_ms), Packed::of(stat.mtime_ms));
         let acl_number = self.acls.intern(acl);
         let acl = u16::try_from(acl_number).ok().filter(|number| *number != Node::ACL_APART);

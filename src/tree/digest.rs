@@ -1,7 +1,8 @@
 //! ZooKeeper's digest of the tree, version 2: the sum of all nodes' digests, kept up to date change by change.
 
 use super::stored_stat::StoredStat;
-use crate::base::{Zxid, checksum};
+use crate::base::Zxid;
+use crate::base::checksum::{Crc32, crc32_of_difference};
 
 /// What the fields of a node take in its digest.
 const FIELDS: usize = 60;
@@ -9,34 +10,31 @@ const FIELDS: usize = 60;
 const PZXID: usize = 16;
 const CVERSION: usize = 44;
 
-/// A node's data with the checksum of its path and them: what a node's digest begins with.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Content<'a> {
-    pub(super) data: Option<&'a [u8]>,
-    pub(super) crc: u32,
-}
-
-impl<'a> Content<'a> {
-    pub(super) fn of(path: &str, data: Option<&'a [u8]>) -> Content<'a> {
-        // The root's path counts as empty.
-        let path = if path == super::path::ROOT { "" } else { path };
-        let crc = checksum::crc32_of([path.as_bytes(), data.unwrap_or(&[])]);
-        Content { data, crc }
-    }
+/// What a node's digest begins with: the checksum of its path and data, which can be worked out before the rest is known.
+pub(super) fn content_crc(path: &str, data: Option<&[u8]>) -> Crc32 {
+    // The root's path counts as empty.
+    let path = if path == super::path::ROOT { "" } else { path };
+    Crc32::of([path.as_bytes(), data.unwrap_or(&[])])
 }
 
 /// A node's digest: CRC-32 over path, data and the fields as ZooKeeper writes them, big-endian.
 ///
 /// Source: `org.apache.zookeeper.server.DigestCalculator`.
-pub(super) fn node_digest(content_crc: u32, stat: &StoredStat) -> u32 {
-    checksum::crc32(content_crc, &fields(stat))
+#[inline]
+pub(super) fn node_digest(content: Crc32, stat: &StoredStat) -> u32 {
+    content.and(&fields(stat))
+}
+
+/// The same of all that it is made of.
+pub(super) fn whole_digest(path: &str, data: Option<&[u8]>, stat: &StoredStat) -> u32 {
+    node_digest(content_crc(path, data), stat)
 }
 
 /// The same after a change of fields alone: it needs neither path nor data.
 pub(super) fn changed_digest(digest: u32, before: &StoredStat, after: &StoredStat) -> u32 {
     let (mut difference, after) = (fields(before), fields(after));
     difference.iter_mut().zip(after).for_each(|(byte, after)| *byte ^= after);
-    digest ^ checksum::crc32_of_difference(&difference)
+    digest ^ crc32_of_difference(&difference)
 }
 
 /// The same after a change of a parent's counts alone, as with each child that comes or goes.
@@ -48,7 +46,7 @@ pub(super) fn recounted_digest(digest: u32, before: (i32, Zxid), after: (i32, Zx
     let mut difference = [0; FIELDS - PZXID];
     difference[..8].copy_from_slice(&pzxid.to_be_bytes());
     difference[CVERSION - PZXID..][..4].copy_from_slice(&cversion.to_be_bytes());
-    digest ^ checksum::crc32_of_difference(&difference)
+    digest ^ crc32_of_difference(&difference)
 }
 
 fn fields(stat: &StoredStat) -> [u8; FIELDS] {
@@ -92,17 +90,14 @@ mod tests {
             owner: Owner::Session(number().cast_signed()),
         };
         for turn in 0..2000 {
-            let content = Content::of("/a/path", Some(&[7; 33][..turn % 33]));
+            let whole = |stat: &StoredStat| whole_digest("/a/path", Some(&[7; 33][..turn % 33]), stat);
             let (before, after) = (stat_of(), stat_of());
-            let digest = node_digest(content.crc, &before);
-            assert_eq!(changed_digest(digest, &before, &after), node_digest(content.crc, &after));
+            let digest = whole(&before);
+            assert_eq!(changed_digest(digest, &before, &after), whole(&after));
             assert_eq!(changed_digest(digest, &before, &before), digest);
             let recounted = StoredStat { cversion: after.cversion, pzxid: after.pzxid, ..before };
             let counts = |stat: &StoredStat| (stat.cversion, stat.pzxid);
-            assert_eq!(
-                recounted_digest(digest, counts(&before), counts(&recounted)),
-                node_digest(content.crc, &recounted)
-            );
+            assert_eq!(recounted_digest(digest, counts(&before), counts(&recounted)), whole(&recounted));
         }
     }
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::data_tree::{DataTree, NewNode, ROOT};
-use super::digest::{Content, node_digest};
+use super::digest::whole_digest;
 use super::lookup::Spot;
 use super::node_batch::{BatchNode, NodeBatch};
 use super::path;
@@ -103,20 +103,20 @@ impl TreeLoader {
     }
 
     fn put_at(&mut self, spot: &Spot<'_>, node: &BatchNode<'_>) {
-        self.place(spot, &node.node, node.content, node.digest);
+        self.place(spot, &node.node, node.digest);
         if let Some((parent, name)) = node.place {
             self.forget_waiting(parent, name);
         }
     }
 
     /// Makes what is at a spot this node.
-    fn place(&mut self, spot: &Spot<'_>, node: &WalkedNode<'_>, content: Content<'_>, digest: u32) {
+    fn place(&mut self, spot: &Spot<'_>, node: &WalkedNode<'_>, digest: u32) {
         let tree = &mut self.tree;
         if let Some(id) = tree.at_spot(spot) {
-            tree.overwrite(id, node, content, digest);
+            tree.overwrite(id, node, digest);
         } else {
             // Only of more nodes than there are numbers one finds no place; the digest tells.
-            let new = NewNode { path: node.path, content, acl: node.acl, stat: &node.stat, digest };
+            let new = NewNode { path: node.path, data: node.data, acl: node.acl, stat: &node.stat, digest };
             let _placed = tree.plant_at(spot, &new, None);
         }
     }
@@ -155,18 +155,16 @@ impl TreeLoader {
                 return false;
             }
             if has_root {
-                let content = Content::of(node.path, node.data);
-                self.tree.overwrite(ROOT, node, content, node_digest(content.crc, &node.stat));
+                self.tree.overwrite(ROOT, node, whole_digest(node.path, node.data, &node.stat));
             } else {
                 self.tree.plant(node.path, node.data, node.acl, &node.stat);
             }
             return true;
         };
         let Some(parent) = self.parent_at(parent_path).filter(|_| has_root) else { return false };
-        let content = Content::of(node.path, node.data);
-        let digest = node_digest(content.crc, &node.stat);
+        let digest = whole_digest(node.path, node.data, &node.stat);
         let spot = self.tree.spot(parent, name.as_bytes());
-        self.place(&spot, node, content, digest);
+        self.place(&spot, node, digest);
         true
     }
 
@@ -208,11 +206,11 @@ impl TreeLoader {
 
 impl DataTree {
     /// Makes a node as a walk has met it again: deleted and created anew, at another place.
-    fn overwrite(&mut self, id: NodeId, met: &WalkedNode<'_>, content: Content<'_>, digest: u32) {
+    fn overwrite(&mut self, id: NodeId, met: &WalkedNode<'_>, digest: u32) {
         let stat = met.stat;
         let owner = self.owner(id);
         self.leave_owner(id, owner);
-        self.set_content(id, met.path, content.data);
+        self.set_content(id, met.path, met.data);
         self.set_acl(id, met.acl);
         self.set_rare(id, |rare| {
             rare.times_ms = None;

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use super::digest::{Content, node_digest};
+use super::digest::whole_digest;
 use super::path;
 use super::stored_stat::StoredStat;
 use super::walk::WalkedNode;
@@ -26,7 +26,6 @@ struct Row {
     data: Option<Range<usize>>,
     acl: usize,
     stat: StoredStat,
-    crc: u32,
     digest: u32,
 }
 
@@ -36,7 +35,6 @@ pub(super) struct BatchNode<'b> {
     pub(super) node: WalkedNode<'b>,
     /// The parent's path and the name.
     pub(super) place: Option<(&'b str, &'b str)>,
-    pub(super) content: Content<'b>,
     pub(super) digest: u32,
 }
 
@@ -59,15 +57,13 @@ impl NodeBatch {
             self.data.extend_from_slice(data);
             from..self.data.len()
         });
-        let crc = Content::of(node.path, node.data).crc;
         self.rows.push(Row {
             path: from..self.paths.len(),
             name: path::split(node.path).map(|(_, name)| node.path.len() - name.len()),
             data,
             acl: self.acls.len() - 1,
             stat: node.stat,
-            crc,
-            digest: node_digest(crc, &node.stat),
+            digest: whole_digest(node.path, node.data, &node.stat),
         });
     }
 
@@ -105,7 +101,6 @@ impl NodeBatch {
                     let parent = &path[..name - 1];
                     (if parent.is_empty() { path::ROOT } else { parent }, &path[name..])
                 }),
-                content: Content { data, crc: row.crc },
                 digest: row.digest,
             }
         })

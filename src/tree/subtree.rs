@@ -1,5 +1,5 @@
 use super::data_tree::DataTree;
-use super::digest::{Content, node_digest};
+use super::digest::whole_digest;
 use super::path;
 use super::read::NodeRef;
 
@@ -71,8 +71,8 @@ impl DataTree {
             let path = node.path();
             if path::is_in_digest(&path) {
                 // From the node itself, not from what is kept of it: so it checks that.
-                let content = Content::of(&path, node.data());
-                totals.digest = totals.digest.wrapping_add(node_digest(content.crc, &node.stored()).into());
+                let digest = whole_digest(&path, node.data(), &node.stored());
+                totals.digest = totals.digest.wrapping_add(digest.into());
             }
         }
         Some(totals)

@@ -1,7 +1,7 @@
 use super::*;
 use crate::base::{Code, Zxid};
 use crate::format::{Acl, AclBuf, AclList, Create, CreateKind, Ops, Txn, TxnBody};
-use crate::tree::digest::{Content, node_digest};
+use crate::tree::digest::whole_digest;
 
 pub(super) fn txn(zxid: u64, body: TxnBody<'_>) -> Txn<'_> {
     Txn {
@@ -25,8 +25,7 @@ fn recomputed(tree: &DataTree) -> u64 {
     while let Some(node) = todo.pop() {
         todo.extend(node.children(None));
         if path::is_in_digest(&node.path()) {
-            let content = Content::of(&node.path(), node.data());
-            let digest = u64::from(node_digest(content.crc, &node.stored()));
+            let digest = u64::from(whole_digest(&node.path(), node.data(), &node.stored()));
             assert_eq!(node.digest(), digest);
             sum = sum.wrapping_add(digest);
         }

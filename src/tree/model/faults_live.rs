@@ -10,7 +10,7 @@ use super::step::{Op, Step};
 use crate::base::{Code, Zxid};
 use crate::format::{Acl, AclBuf, AclList, CreateKind, Perms};
 use crate::tree::data_tree::{NewNode, ROOT};
-use crate::tree::digest::{Content, node_digest};
+use crate::tree::digest::whole_digest;
 use crate::tree::{DataTree, Outcome, Owner, StoredStat, Walk};
 
 const PLAIN: CreateKind = CreateKind::Plain { ephemeral: false };
@@ -283,9 +283,9 @@ fn lg_03_a_chain_as_deep_as_a_path_can_be_is_deleted_on_a_small_stack() {
     let (mut parent, mut path) = (ROOT, String::new());
     for _ in 0..40_000 {
         path.push_str("/d");
-        let (stat, content) = (StoredStat::default(), Content::of(&path, None));
-        let digest = node_digest(content.crc, &stat);
-        let new = NewNode { path: &path, content, acl: AclList::EMPTY, stat: &stat, digest };
+        let stat = StoredStat::default();
+        let digest = whole_digest(&path, None, &stat);
+        let new = NewNode { path: &path, data: None, acl: AclList::EMPTY, stat: &stat, digest };
         parent = tree.plant_at(&tree.spot(parent, b"d"), &new, None).expect("few");
     }
     assert_eq!(tree.descendants("/d", None).count(), 39_999);

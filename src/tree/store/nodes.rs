@@ -95,7 +95,10 @@ impl Nodes {
     /// Has a node's record fetched: header, name and little data.
     #[inline]
     pub(crate) fn prefetch(&self, id: NodeId) {
-        self.records.bytes(id).iter().step_by(LINE).take(3).for_each(prefetch);
+        let record = self.records.bytes(id);
+        for at in [0, LINE, 2 * LINE] {
+            record.get(at).into_iter().for_each(prefetch);
+        }
     }
 
     /// The header of a node.
