@@ -40,7 +40,8 @@ pub struct ZkDirectory {
     log_disk: Arc<dyn Disk>,
     snapshots: Vec<NamedFile>,
     logs: Vec<NamedFile>,
-    /// Those of them that are no regular files. They are never opened: a pipe would wait for its writer.
+    /// Those of them, and of the epochs' files, that are no regular files. They are never opened: whoever writes to a
+    /// pipe would go on.
     irregular: Vec<String>,
     /// currentEpoch and acceptedEpoch.
     epochs: [Option<Epoch>; 2],
@@ -69,7 +70,8 @@ impl ZkDirectory {
 
     /// As [`open`](ZkDirectory::open), for who looks at each file by itself: a log or a snapshot by its name that is no
     /// regular file is listed as well, and it is [`open_log`](ZkDirectory::open_log) or
-    /// [`open_snapshot`](ZkDirectory::open_snapshot) that refuses it. An epoch's file that cannot be read is a finding.
+    /// [`open_snapshot`](ZkDirectory::open_snapshot) that refuses it. An epoch's file that cannot be read is a finding;
+    /// of one that is no regular file, [`irregular_epochs`](ZkDirectory::irregular_epochs) tells.
     ///
     /// # Errors
     /// [`ErrorKind::Io`]: a directory cannot be listed.
@@ -125,7 +127,8 @@ impl ZkDirectory {
             let (is_file, len_bytes) = (entry.kind == EntryKind::File, entry.len);
             let log = log_zxid(&name).filter(|_| for_logs);
             let snapshot = snapshot_zxid(&name).filter(|_| for_snapshots).map(|(zxid, _)| zxid);
-            if !is_file && log.or(snapshot).is_some() {
+            let is_epoch = for_snapshots && EPOCH_NAMES.contains(&name.as_str());
+            if !is_file && (is_epoch || log.or(snapshot).is_some()) {
                 self.irregular.push(name.clone());
             }
             if let Some(zxid) = log {
@@ -146,6 +149,7 @@ impl ZkDirectory {
     }
 
     fn epoch(&mut self, name: &str) -> Result<Option<Epoch>> {
+        self.check_regular(name)?;
         let wrap = |e| Error::io("read an epoch", e).in_file(name);
         let file = match self.snapshot_disk.open(name, OpenMode::Read) {
             Ok(file) => file,
@@ -199,6 +203,11 @@ impl ZkDirectory {
     /// The name of an epoch's file that tells none.
     pub(super) fn bad_epoch(&self) -> Option<&str> {
         self.bad_epoch.as_deref()
+    }
+
+    /// For each epoch's file that is no regular file, the error that says so.
+    pub fn irregular_epochs(&self) -> impl Iterator<Item = Error> {
+        EPOCH_NAMES.into_iter().filter_map(|name| self.check_regular(name).err())
     }
 
     /// What is odd about the files by their names.

@@ -121,6 +121,9 @@ pub(crate) fn verify(arguments: &VerifyArguments, output: &mut Output) -> Result
     for (kind, file, seen) in &files {
         print_file(kind, file, seen, output)?;
     }
+    for error in directory.irregular_epochs() {
+        print_epoch(&error, output)?;
+    }
     match read {
         Ok((_, report)) => {
             if output.json {
@@ -198,6 +201,15 @@ fn print_file(
         Err(error) => format!("not read: {error}"),
     };
     output.line(&format!("{:24} {what}", file.name))
+}
+
+/// An epoch's file that was not read, and so is refused.
+fn print_epoch(error: &Error, output: &mut Output) -> Result<(), Failure> {
+    let name = error.at().file.as_deref().unwrap_or("an epoch");
+    if output.json {
+        return output.object(&json!({ "type": "epoch", "file": name, "error": error_object(error) }));
+    }
+    output.line(&format!("{name:24} not read: {error}"))
 }
 
 fn read_log(directory: &ZkDirectory, file: &NamedFile) -> Result<Seen, Error> {
