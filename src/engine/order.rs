@@ -99,6 +99,7 @@ impl Order {
             let is_unfinished = proposal.is_unfinished();
             let found = found(&proposal, request);
             let txn = proposal.encoded_by(&mut self.buffer);
+            self.buffer.clear();
             self.buffer.shrink_to(BUFFER_KEPT);
             let ticket = self.log(log, pipeline, txn, found, place).inspect_err(|_| {
                 self.proposer.roll_back(zxid);

@@ -105,3 +105,15 @@ fn what_a_multi_has_made_and_found_is_told_by_the_place_of_its_operation() {
     let found: Vec<_> = (0..5).map(|op| answer.existing_stat(op).is_some()).collect();
     assert_eq!(found, [false, true, false, false, false]);
 }
+
+#[test]
+fn the_room_that_a_large_txn_took_is_given_back() {
+    let engine = open(&options().log(LogOptions::new().segment_bytes(4 << 20)));
+    let room = || engine.shared().order.lock().buffer.capacity();
+    create(&engine, "/small", b"x").unwrap().wait().unwrap();
+    assert!((1..=BUFFER_KEPT).contains(&room()), "{}", room());
+    create(&engine, "/large", &vec![7; 900_000]).unwrap().wait().unwrap();
+    assert!(room() <= BUFFER_KEPT, "{}", room());
+    create(&engine, "/next", b"x").unwrap().wait().unwrap();
+    assert_eq!(engine.tree().get("/large").unwrap().data().map(<[u8]>::len), Some(900_000));
+}
