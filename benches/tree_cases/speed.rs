@@ -31,7 +31,7 @@ pub(crate) fn measure(nodes: usize, report: &mut Report) {
     let names =
         ["create_random", "get_random", "exists_random", "set_random", "get_in_order", "delete_random"];
     // ZooKeeper's on the same machine, of `benches-compare/zookeeper`, a million nodes, the digest on.
-    let zookeeper = [288_000.0, 903_000.0, 1_063_000.0, 452_000.0, 1_124_000.0, 386_000.0];
+    let zookeeper = [331_000.0, 864_000.0, 926_000.0, 485_000.0, 1_110_000.0, 390_000.0];
     let case = format!("{nodes}-nodes");
     for ((name, time), zookeeper) in names.into_iter().zip(best).zip(zookeeper) {
         report.row(&case, name, nodes as f64 / time.as_secs_f64(), "ops/s", Some(zookeeper));

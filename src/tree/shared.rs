@@ -17,8 +17,8 @@ const PAUSES: usize = 8;
 /// A tree that some threads read while another one applies txns.
 ///
 /// A reader never waits for a disk or a snapshot; only while a txn is applied, which becomes visible at once. That
-/// takes one to three microseconds an operation, so a multi of as many operations as a record of 1 MiB can hold
-/// (about 10,000) keeps readers out for 10 to 30 milliseconds: the price of showing it whole. Decision 0005 has the
+/// takes half a microsecond to one and a half an operation, so a multi of as many operations as a record of 1 MiB can
+/// hold (about 10,000) keeps readers out for 5 to 15 milliseconds: the price of showing it whole. Decision 0005 has the
 /// figures.
 #[derive(Debug, Default)]
 pub struct SharedTree(RwLock<DataTree>);
