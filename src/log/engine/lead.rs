@@ -91,7 +91,7 @@ impl Shared {
         }
         lane.of(leader).submit(started.write);
         self.busy.store(!inner.core.can_fly(), Ordering::SeqCst);
-        if inner.core.wants_next() && Self::is_time_to_prepare(inner) {
+        if !inner.is_preparing && inner.core.wants_next() && Self::is_time_to_prepare(inner) {
             self.prepare.notify_all();
         }
         UnderWay { lane, leader, writes, started_ns: now }

@@ -54,6 +54,7 @@ impl Shared {
     /// Takes in how a preparation ended: the part that the simulator runs as well.
     pub(crate) fn prepared(&self, preparation: &Preparation, outcome: Result<ActiveSegment>) {
         let mut inner = self.inner.lock();
+        inner.is_preparing = false;
         match outcome {
             Ok(segment) => {
                 inner.next_seq += 1;
@@ -81,6 +82,7 @@ impl Shared {
             }
             if inner.core.wants_next() && Self::is_time_to_prepare(&inner) {
                 inner.segment_wanted = false;
+                inner.is_preparing = true;
                 return Some(self.preparation(&mut inner));
             }
             self.prepare.wait_for(&mut inner, Duration::from_hours(1));
@@ -115,5 +117,46 @@ impl Shared {
             self.prepare.wait_for(&mut inner, Duration::from_nanos(rest));
         }
         !self.stop.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::WriteMode;
+    use crate::base::{Clock, Epoch};
+    use crate::log::{Log, LogOptions};
+
+    fn append(log: &Log, groups: u32) {
+        for _ in 0..groups {
+            log.append_next(Epoch::ZERO, 0, b"a group").unwrap().wait().unwrap();
+        }
+    }
+
+    /// 64 pieces with 62 ms after each: more groups than that start meanwhile, and none of them cuts a rest short.
+    #[test]
+    fn groups_do_not_cut_the_preparers_rests_short() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = LogOptions::new().segment_bytes(4 << 20).prepare_bytes_per_second(1 << 20);
+        let (log, _) = options.open(dir.path()).unwrap();
+        append(&log, 250);
+        assert!(!log.shared.inner().is_preparing, "the first quarter has the disk to itself");
+        append(&log, 230);
+        let inner = log.shared.inner();
+        assert!(inner.is_preparing && inner.core.wants_next(), "prepared at the pace of groups");
+        drop(inner);
+        log.close().unwrap();
+    }
+
+    /// What has no time to lose does: a segment that fills up faster than the next one is made.
+    #[test]
+    fn the_preparer_hurries_when_the_segment_in_use_is_nearly_full() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = LogOptions::new().segment_bytes(4 << 20).prepare_bytes_per_second(1 << 20);
+        let (log, _) = options.write_mode(WriteMode::Unsynced).open(dir.path()).unwrap();
+        let clock = Clock::real();
+        append(&log, 1100);
+        assert_eq!(log.stats().rolls, 1);
+        assert!(clock.nanos() < 2_000_000_000, "prepared at its own pace, which takes 4 s");
+        log.close().unwrap();
     }
 }

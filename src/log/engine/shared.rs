@@ -81,6 +81,8 @@ pub(crate) struct Inner {
     pub(crate) stats: Recorder,
     /// Somebody cannot go on without the next segment.
     pub(super) segment_wanted: bool,
+    /// The preparer is at it: nobody has to wake it, and its rests are not to be cut short.
+    pub(super) is_preparing: bool,
     /// Why the last preparation of a segment failed.
     pub(super) prepare_failure: Option<Error>,
     pub(super) next_seq: u64,
@@ -135,6 +137,7 @@ impl Shared {
             queues,
             stats: Recorder::new(&options),
             segment_wanted: false,
+            is_preparing: false,
             prepare_failure: None,
             next_seq: opened.next_seq,
             plan: opened.plan,
