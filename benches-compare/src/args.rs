@@ -79,7 +79,7 @@ impl Args {
 const USAGE: &str =
     "usage: benches-compare table|throughput|recovery [--quick] [--only LOG,LOG] [--csv FILE] \
 [--dir DIR] [--seconds S] [--warm-up S] [--repeats R] [--threads N,N] [--bytes N] [--records N]
-logs: arborlog, arborlog-tasks, plain-direct, plain-buffered, raft-engine, okaywal, rocksdb, etcd-threads, etcd";
+logs: arborlog, arborlog-prepared, arborlog-tasks, plain-direct, plain-buffered, raft-engine, okaywal, rocksdb, etcd-threads, etcd";
 
 fn number<T: std::str::FromStr>(value: &str) -> Result<T, String> {
     value.parse().map_err(|_| format!("not a number: {value}\n{USAGE}"))

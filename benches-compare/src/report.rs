@@ -135,13 +135,17 @@ impl Report {
             ("arborlog with tasks / etcd with goroutines", Kind::ArborlogTasks, Kind::Etcd),
             ("arborlog with threads / etcd with goroutines", Kind::Arborlog, Kind::Etcd),
             ("arborlog / plain-direct", Kind::Arborlog, Kind::PlainDirect),
+            ("arborlog-prepared / plain-direct", Kind::ArborlogPrepared, Kind::PlainDirect),
         ] {
             self.row(&mut text, name, |load| ratio(rate(mine, load), rate(theirs, load)));
         }
         let p99 = |kind, load| self.figure(kind, load, "p99_us");
-        self.row(&mut text, "p99, arborlog / plain-direct", |load| {
-            ratio(p99(Kind::Arborlog, load), p99(Kind::PlainDirect, load))
-        });
+        for (name, mine) in [
+            ("p99, arborlog / plain-direct", Kind::Arborlog),
+            ("p99, arborlog-prepared / plain-direct", Kind::ArborlogPrepared),
+        ] {
+            self.row(&mut text, name, |load| ratio(p99(mine, load), p99(Kind::PlainDirect, load)));
+        }
         self.row(&mut text, "plain-direct / best rival with threads", |load| {
             ratio(rate(Kind::PlainDirect, load), best(load))
         });

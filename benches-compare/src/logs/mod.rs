@@ -56,14 +56,17 @@ pub enum Kind {
     EtcdThreads,
     /// The project's log.
     Arborlog,
-    /// The same with tasks of an async runtime for writers, as goroutines are.
+    /// The same with its first segment made ready for the whole run before it starts, as the plain loop's file is.
+    ArborlogPrepared,
+    /// The project's log with tasks of an async runtime for writers, as goroutines are.
     ArborlogTasks,
 }
 
 impl Kind {
     /// All of them, in the order of the table.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Arborlog,
+        Kind::ArborlogPrepared,
         Kind::ArborlogTasks,
         Kind::PlainDirect,
         Kind::PlainBuffered,
@@ -85,6 +88,7 @@ impl Kind {
             Kind::Etcd => "etcd",
             Kind::EtcdThreads => "etcd-threads",
             Kind::Arborlog => "arborlog",
+            Kind::ArborlogPrepared => "arborlog-prepared",
             Kind::ArborlogTasks => "arborlog-tasks",
         }
     }
@@ -104,9 +108,9 @@ impl Kind {
         matches!(self, Kind::Etcd | Kind::ArborlogTasks)
     }
 
-    /// The same log with the other kind of writers: what is measured without writers is measured of one of them.
+    /// The same log with other writers or another start: what is measured without them is measured of one of them.
     pub fn is_a_variant(self) -> bool {
-        matches!(self, Kind::EtcdThreads | Kind::ArborlogTasks)
+        matches!(self, Kind::EtcdThreads | Kind::ArborlogTasks | Kind::ArborlogPrepared)
     }
 
     /// Measured by the driver in Go.
@@ -127,7 +131,9 @@ impl Kind {
     /// Why this contestant cannot run in this build or on this machine.
     pub fn missing(self) -> Option<&'static str> {
         match self {
-            Kind::Arborlog | Kind::ArborlogTasks if cfg!(not(feature = "arborlog")) => {
+            Kind::Arborlog | Kind::ArborlogPrepared | Kind::ArborlogTasks
+                if cfg!(not(feature = "arborlog")) =>
+            {
                 Some("built without the feature `arborlog`")
             }
             Kind::Rocksdb if cfg!(not(feature = "rocksdb")) => Some("built without the feature `rocksdb`"),
@@ -148,6 +154,8 @@ impl Kind {
             Kind::Rocksdb => Box::new(rocksdb_log::RocksdbLog::open(dir)),
             #[cfg(feature = "arborlog")]
             Kind::Arborlog => Box::new(arborlog_log::ArborlogLog::open(dir)),
+            #[cfg(feature = "arborlog")]
+            Kind::ArborlogPrepared => Box::new(arborlog_log::ArborlogLog::open_prepared(dir, zeroed_bytes)),
             _ => panic!("{} does not run inside this process", self.name()),
         }
     }
