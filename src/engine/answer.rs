@@ -11,10 +11,10 @@ pub struct Answer {
     pub time_ms: i64,
     /// What the txn did. Of a request that failed, why.
     pub outcome: Outcome,
-    pub(super) found: Found,
+    pub(super) found: Option<Box<Found>>,
 }
 
-/// What a proposal knows and its txn does not tell. Empty for most.
+/// What a proposal knows and its txn does not tell. There is nothing for most.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Found {
     /// For each operation, the path of the node that it creates.
@@ -36,12 +36,12 @@ impl Answer {
     /// The path of the node that the request, or the nth operation of a multi, has created: with its number if it
     /// is sequential. None if the request failed.
     pub fn created_path(&self, op: usize) -> Option<&str> {
-        self.found.created.get(op)?.as_deref().filter(|_| self.code().is_ok())
+        self.found.as_ref()?.created.get(op)?.as_deref().filter(|_| self.code().is_ok())
     }
 
     /// The Stat of the node that a [`CreateIfAbsent`](crate::Request::CreateIfAbsent), also the nth operation of a
     /// multi, has found to be there.
     pub fn existing_stat(&self, op: usize) -> Option<Stat> {
-        self.found.existing.get(op).copied().flatten()
+        self.found.as_ref()?.existing.get(op).copied().flatten()
     }
 }

@@ -125,7 +125,7 @@ impl Order {
             // History of an epoch that began elsewhere.
             log.advance_epoch(zxid.epoch())?;
         }
-        let ticket = self.log(log, pipeline, txn, Found::default(), place)?;
+        let ticket = self.log(log, pipeline, txn, None, place)?;
         self.last_foreign = zxid;
         Ok(ticket)
     }
@@ -143,7 +143,7 @@ impl Order {
         log: &Log,
         pipeline: &Arc<Pipeline>,
         txn: TxnBuf,
-        found: Found,
+        found: Option<Box<Found>>,
         place: Place,
     ) -> Result<Ticket> {
         let (zxid, time_ms) = (txn.zxid(), txn.time_ms());
@@ -185,7 +185,7 @@ pub(super) fn check_follows(last: Zxid, zxid: Zxid) -> Result<()> {
 }
 
 /// What the answer will tell beside what the txn does.
-fn found(proposal: &Proposal<'_>, request: &Request<'_>) -> Found {
+fn found(proposal: &Proposal<'_>, request: &Request<'_>) -> Option<Box<Found>> {
     let ops = if let Request::Multi(ops) = request { *ops } else { std::slice::from_ref(request) };
     let mut found = Found::default();
     for (op, request) in ops.iter().enumerate() {
@@ -198,7 +198,7 @@ fn found(proposal: &Proposal<'_>, request: &Request<'_>) -> Found {
             }
         }
     }
-    found
+    (found != Found::default()).then(|| Box::new(found))
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ const APPLIED_BYTES: usize = 128 * 1024;
 pub(super) struct Pending {
     pub(super) zxid: Zxid,
     pub(super) txn: Arc<TxnBuf>,
-    pub(super) found: Found,
+    pub(super) found: Option<Box<Found>>,
     pub(super) slot: Arc<Slot>,
     /// When it was asked for.
     pub(super) since_ns: u64,

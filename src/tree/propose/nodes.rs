@@ -7,7 +7,7 @@ use super::super::store::len_of;
 use super::super::stored_stat::StoredStat;
 use super::body::Body;
 use super::request::{CreateMode, CreateRequest, StatCheck};
-use super::state::NodeState;
+use super::state::{AclState, NodeState};
 use super::step::{Step, is_version, next_version};
 use crate::base::Code;
 use crate::format::{Acl, CreateKind, Perms, Stat};
@@ -20,7 +20,7 @@ impl Step<'_> {
         let parent_path = path::parent_loosely(request.path)?;
         let acl = self.fix_acl(request.acl)?;
         let mut parent = self.node(parent_path)?;
-        self.allow(parent_path, &parent, Perms::CREATE)?;
+        self.allow(&parent, Perms::CREATE)?;
         let (path, cversion) = self.free_path(request, parent.stored.cversion)?;
         if matches!(parent.stored.owner, Owner::Session(_)) {
             return Err(Code::NO_CHILDREN_FOR_EPHEMERALS);
@@ -34,7 +34,7 @@ impl Step<'_> {
         (parent.stored.cversion, parent.stored.pzxid) = (parent_cversion, zxid);
         self.put(parent_path, Some(parent));
         let stored = StoredStat::created(zxid, time_ms, owner);
-        let node = NodeState { stored, child_count: 0, data_bytes, acl: Some(acl.clone()) };
+        let node = NodeState { stored, child_count: 0, data_bytes, acl: AclState::Set(acl.clone()) };
         self.put(&path, Some(node));
         self.note_limits(&path, request.data);
         let kind = kind_of(request);
@@ -94,7 +94,7 @@ impl Step<'_> {
             result => return Ok((result?, None)),
         }
         let node = self.node(request.path)?;
-        self.allow(request.path, &node, Perms::READ)?;
+        self.allow(&node, Perms::READ)?;
         Ok((Body::Check { path: request.path, version: -1 }, Some(node.stat())))
     }
 
@@ -113,7 +113,7 @@ impl Step<'_> {
             return Err(Code::BAD_ARGUMENTS);
         }
         let parent = self.node(parent_path)?;
-        self.allow(parent_path, &parent, Perms::DELETE)?;
+        self.allow(&parent, Perms::DELETE)?;
         let node = self.node(path)?;
         is_version(node.stored.version, version)?;
         if node.child_count > 0 {
@@ -155,7 +155,7 @@ impl Step<'_> {
         self.is_not_closing()?;
         path::check_path(path)?;
         let mut node = self.node(path)?;
-        self.allow(path, &node, Perms::WRITE)?;
+        self.allow(&node, Perms::WRITE)?;
         let data_bytes = len_of(data);
         self.check_quota(path, 0, signed(data_bytes) - signed(node.data_bytes))?;
         let version = next_version(node.stored.version, version)?;
@@ -169,7 +169,7 @@ impl Step<'_> {
     pub(super) fn reconfig<'r>(&mut self, data: Option<&'r [u8]>) -> Result<Body<'r>, Code> {
         self.is_not_closing()?;
         let mut node = self.node(path::CONFIG)?;
-        self.allow(path::CONFIG, &node, Perms::WRITE)?;
+        self.allow(&node, Perms::WRITE)?;
         self.write(&mut node, len_of(data), -1);
         self.put(path::CONFIG, Some(node));
         Ok(Body::Reconfig { path: path::CONFIG, data, version: -1 })
@@ -186,11 +186,11 @@ impl Step<'_> {
         path::check_path(path)?;
         let acl = self.fix_acl(acl)?;
         let mut node = self.node(path)?;
-        self.allow(path, &node, Perms::ADMIN)?;
+        self.allow(&node, Perms::ADMIN)?;
         let version = next_version(node.stored.aversion, version)?;
         node.stored.aversion = version;
         // From here on it is this list that requests have to pass, though the tree has the old one.
-        node.acl = Some(acl.clone());
+        node.acl = AclState::Set(acl.clone());
         self.put(path, Some(node));
         Ok(Body::SetAcl { path, acl, version })
     }
@@ -221,7 +221,7 @@ impl Step<'_> {
         self.is_not_closing()?;
         path::check_path(path)?;
         let node = self.node(path)?;
-        self.allow(path, &node, Perms::READ)?;
+        self.allow(&node, Perms::READ)?;
         Ok(node)
     }
 }

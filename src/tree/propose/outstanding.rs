@@ -48,7 +48,8 @@ struct Change {
 /// What was there before a change.
 #[derive(Debug)]
 enum Before {
-    Node(Arc<str>, Option<(Zxid, Option<NodeState>)>),
+    /// In a box: most nodes are touched by no other change that is not yet applied, and a state is large.
+    Node(Arc<str>, Option<Box<(Zxid, Option<NodeState>)>>),
     Session(i64, Option<(Zxid, SessionState)>),
     Quota(Arc<str>, Option<(Zxid, Option<QuotaState>)>),
 }
@@ -97,7 +98,7 @@ impl Outstanding {
 
     pub(super) fn set_node(&mut self, zxid: Zxid, path: &str, state: Option<NodeState>) {
         let path = key(&self.nodes, path);
-        let before = self.replace_node(&path, Some((zxid, state)));
+        let before = self.replace_node(&path, Some((zxid, state))).map(Box::new);
         self.changes.push_back(Change { zxid, before: Before::Node(path, before) });
     }
 
@@ -164,7 +165,7 @@ impl Outstanding {
         match change.before {
             // What the tree has by now is not put back.
             Before::Node(path, before) => {
-                self.replace_node(&path, before.filter(|(at, _)| *at > applied));
+                self.replace_node(&path, before.map(|before| *before).filter(|(at, _)| *at > applied));
             }
             Before::Session(id, before) => {
                 restore(&mut self.sessions, id, before.filter(|(at, _)| *at > applied));

@@ -9,8 +9,16 @@ pub(super) struct NodeState {
     pub(super) stored: StoredStat,
     pub(super) child_count: u32,
     pub(super) data_bytes: usize,
-    /// The bytes of its ACL list, if a change that is not applied has set it; else the tree has it.
-    pub(super) acl: Option<Arc<[u8]>>,
+    pub(super) acl: AclState,
+}
+
+/// Where a node's ACL list is.
+#[derive(Clone, Debug)]
+pub(super) enum AclState {
+    /// In the tree, under this number: no change that is not applied has set it.
+    InTree(u32),
+    /// These bytes.
+    Set(Arc<[u8]>),
 }
 
 impl NodeState {

@@ -6,7 +6,7 @@ use super::super::path;
 use super::context::RequestContext;
 use super::options::ProposeOptions;
 use super::outstanding::{Outstanding, Pending};
-use super::state::{NodeState, SessionState};
+use super::state::{AclState, NodeState, SessionState};
 use crate::base::Code;
 use crate::format::{Acl, AclList, Perms};
 
@@ -35,7 +35,7 @@ impl Step<'_> {
             stored: self.tree.stored(id),
             child_count: self.tree.child_count(id),
             data_bytes: self.tree.stored_data_bytes(id),
-            acl: None,
+            acl: AclState::InTree(self.tree.acl_number(id)),
         })
     }
 
@@ -57,14 +57,13 @@ impl Step<'_> {
     ///
     /// # Errors
     /// [`Code::NO_AUTH`] unless it grants one of the permissions.
-    pub(super) fn allow(&self, path: &str, node: &NodeState, wanted: Perms) -> Result<(), Code> {
+    pub(super) fn allow(&self, node: &NodeState, wanted: Perms) -> Result<(), Code> {
         if self.options.skip_acl {
             return Ok(());
         }
         let list = match &node.acl {
-            Some(bytes) => AclList::of_valid(bytes),
-            // No change of it is on its way, so the tree has it.
-            None => self.tree.get(path).map_or(AclList::EMPTY, |node| node.acl()),
+            AclState::Set(bytes) => AclList::of_valid(bytes),
+            AclState::InTree(number) => self.tree.acls.get(*number),
         };
         if acl_allows(list, self.context.identities, wanted) { Ok(()) } else { Err(Code::NO_AUTH) }
     }

@@ -14,7 +14,7 @@ impl Step<'_> {
             return Err(Code::BAD_ARGUMENTS);
         }
         let parent = self.node(parent_path)?;
-        self.allow(parent_path, &parent, Perms::DELETE)?;
+        self.allow(&parent, Perms::DELETE)?;
         self.node(root)?;
         let mut paths = Vec::new();
         let mut bytes = LIST_BYTES_MAX;
@@ -25,7 +25,7 @@ impl Step<'_> {
             }
             let node = self.node(path)?;
             if node.child_count > 0 {
-                self.allow(path, &node, Perms::DELETE)?;
+                self.allow(&node, Perms::DELETE)?;
             }
             paths.push(path.to_owned());
             Ok(())
