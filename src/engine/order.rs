@@ -99,8 +99,6 @@ impl Order {
             let is_unfinished = proposal.is_unfinished();
             let found = found(&proposal, request);
             let txn = proposal.encoded_by(&mut self.buffer);
-            self.buffer.clear();
-            self.buffer.shrink_to(BUFFER_KEPT);
             let ticket = self.log(log, pipeline, txn, found, place).inspect_err(|_| {
                 self.proposer.roll_back(zxid);
             })?;
@@ -125,6 +123,8 @@ impl Order {
             // History of an epoch that began elsewhere.
             log.advance_epoch(zxid.epoch())?;
         }
+        self.buffer.clear();
+        self.buffer.extend_from_slice(txn.as_bytes());
         let ticket = self.log(log, pipeline, txn, None, place)?;
         self.last_foreign = zxid;
         Ok(ticket)
@@ -138,6 +138,7 @@ impl Order {
         self.last.next_in_epoch()
     }
 
+    /// Logs the txn, whose bytes are in the buffer as well.
     fn log(
         &mut self,
         log: &Log,
@@ -148,17 +149,18 @@ impl Order {
     ) -> Result<Ticket> {
         let (zxid, time_ms) = (txn.zxid(), txn.time_ms());
         let Place { slot, since_ns } = place;
-        let txn = Arc::new(txn);
+        let bytes = self.buffer.len() as u64;
         // First: when the log says that it is durable, it must be found.
-        pipeline.push(Pending { zxid, txn: txn.clone(), found, slot: slot.clone(), since_ns });
-        let payload = txn.as_bytes();
-        let record = Record::new(zxid, time_ms, payload);
-        match log.append(&record) {
+        pipeline.push(Pending { txn, found, slot: slot.clone(), since_ns });
+        let logged = log.append(&Record::new(zxid, time_ms, &self.buffer));
+        self.buffer.clear();
+        self.buffer.shrink_to(BUFFER_KEPT);
+        match logged {
             Ok(durable) => {
                 self.last = zxid;
                 pipeline.logged(zxid);
-                pipeline.counters.logged(payload.len() as u64);
-                self.is_snapshot_due |= self.trigger.count(1, payload.len() as u64);
+                pipeline.counters.logged(bytes);
+                self.is_snapshot_due |= self.trigger.count(1, bytes);
                 Ok(Ticket::new(durable, slot, pipeline.clone()))
             }
             Err(error) => {

@@ -34,8 +34,7 @@ const APPLIED_BYTES: usize = 128 * 1024;
 /// A txn that is logged and not yet applied.
 #[derive(Debug)]
 pub(super) struct Pending {
-    pub(super) zxid: Zxid,
-    pub(super) txn: Arc<TxnBuf>,
+    pub(super) txn: TxnBuf,
     pub(super) found: Option<Box<Found>>,
     pub(super) slot: Arc<Slot>,
     /// When it was asked for.
@@ -182,7 +181,7 @@ impl Pipeline {
     /// Takes the newest txn back, which could not be logged.
     pub(super) fn pop_newest(&self, zxid: Zxid) {
         let newest = self.queue.lock().pop_back();
-        assert!(newest.is_some_and(|newest| newest.zxid == zxid), "{zxid} was not the newest");
+        assert!(newest.is_some_and(|newest| newest.txn.zxid() == zxid), "{zxid} was not the newest");
     }
 
     /// Applies what waits, up to `through`.
@@ -224,13 +223,13 @@ impl Pipeline {
             let mut queue = self.queue.lock();
             let mut bytes = 0;
             while batch.len() < APPLIED_AT_ONCE && bytes < APPLIED_BYTES {
-                let Some(pending) = queue.pop_front_if(|p| p.zxid <= through) else { break };
+                let Some(pending) = queue.pop_front_if(|p| p.txn.zxid() <= through) else { break };
                 bytes += pending.txn.as_bytes().len();
                 batch.push(pending);
             }
         }
         let Some(last) = batch.last() else { return };
-        let last = last.zxid;
+        let last = last.txn.zxid();
         let txns = batch.iter().map(|pending| pending.txn.as_txn());
         let outcomes =
             self.tree.apply_group(txns, &mut Told { observer: observer.as_mut(), failure: &self.failure });
@@ -241,8 +240,9 @@ impl Pipeline {
         let mut recent = self.recent.lock();
         self.applied.store(last.get(), Ordering::Release);
         for (pending, outcome) in batch.drain(..).zip(outcomes) {
-            tell(pending.zxid, &outcome);
-            let Pending { zxid, txn, found, slot, since_ns } = pending;
+            let Pending { txn, found, slot, since_ns } = pending;
+            let zxid = txn.zxid();
+            tell(zxid, &outcome);
             self.counters.answered(since_ns, now_ns);
             answers.push((slot, Answer { zxid, time_ms: txn.time_ms(), outcome, found }));
             recent.push(txn);
@@ -258,7 +258,7 @@ impl Pipeline {
     pub(super) fn close(&self) {
         let _applier = self.applier.lock();
         for pending in self.queue.lock().drain(..) {
-            let why = format!("the engine was closed before {} was applied", pending.zxid);
+            let why = format!("the engine was closed before {} was applied", pending.txn.zxid());
             pending.slot.fill(Err(Error::new(ErrorKind::Closed, "closed", why)));
         }
     }

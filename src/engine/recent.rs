@@ -1,13 +1,11 @@
-use std::collections::VecDeque;
-use std::sync::Arc;
-
 use crate::base::Zxid;
 use crate::format::TxnBuf;
+use std::collections::VecDeque;
 
 /// The newest applied txns, for peers that lag a little: ZooKeeper's `committedLog`. Bounded by count and by bytes.
 #[derive(Debug)]
 pub(super) struct Recent {
-    txns: VecDeque<Arc<TxnBuf>>,
+    txns: VecDeque<TxnBuf>,
     bytes: usize,
     count_max: usize,
     bytes_max: usize,
@@ -18,7 +16,7 @@ impl Recent {
         Recent { txns: VecDeque::new(), bytes: 0, count_max, bytes_max }
     }
 
-    pub(super) fn push(&mut self, txn: Arc<TxnBuf>) {
+    pub(super) fn push(&mut self, txn: TxnBuf) {
         if self.count_max == 0 {
             return;
         }
@@ -35,7 +33,7 @@ impl Recent {
     }
 
     pub(super) fn zxids(&self) -> Vec<Zxid> {
-        self.txns.iter().map(|txn| txn.zxid()).collect()
+        self.txns.iter().map(TxnBuf::zxid).collect()
     }
 
     /// The txns after `after` up to `through`, if all of them are here.
@@ -46,7 +44,7 @@ impl Recent {
             return None;
         }
         let wanted = |txn: &&TxnBuf| txn.zxid() > after && txn.zxid() <= through;
-        Some(self.txns.iter().map(|txn| &**txn).filter(wanted).cloned().collect())
+        Some(self.txns.iter().filter(wanted).cloned().collect())
     }
 }
 
@@ -60,9 +58,7 @@ mod tests {
         let txn = |zxid, bytes: usize| {
             let data = vec![7; bytes];
             let body = TxnBody::SetData { path: "/a", data: Some(&data), version: 1 };
-            Txn { zxid: Zxid::new(zxid), time_ms: 0, session_id: 0, cxid: 0, digest: None, body }
-                .to_buf()
-                .into()
+            Txn { zxid: Zxid::new(zxid), time_ms: 0, session_id: 0, cxid: 0, digest: None, body }.to_buf()
         };
         let mut recent = Recent::new(3, 10_000);
         for zxid in 1..=5 {
