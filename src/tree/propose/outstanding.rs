@@ -1,8 +1,8 @@
 use std::collections::VecDeque;
-use std::hash::Hash;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
 
 use super::super::owner::Owner;
 use super::super::quota::QuotaState;
@@ -11,21 +11,31 @@ use crate::base::Zxid;
 
 /// The changes that are logged and not yet applied, as what they make of the nodes, sessions and quotas they touch.
 ///
-/// Of each there is the latest state, which does not depend on how far the tree has come: it is forgotten when the
-/// tree has the last change of it. What was there before each change is kept as well, so that the newest changes can
-/// be taken back.
+/// Of each the latest change counts, which does not depend on how far the tree has come: it is forgotten when the
+/// tree has it. Those before it are kept as long as the tree does not have them, so that the newest changes can be taken
+/// back.
+///
+/// Whoever holds the order gets all of this from another processor, so it is little: a change is written once, beside
+/// the last one, and found by its number.
 #[derive(Debug, Default)]
 pub(super) struct Outstanding {
-    nodes: HashMap<Arc<str>, (Zxid, Option<NodeState>)>,
-    sessions: HashMap<i64, (Zxid, SessionState)>,
-    /// `None` for one whose limits were deleted.
-    quotas: HashMap<Arc<str>, (Zxid, Option<QuotaState>)>,
-    /// For each session the nodes in `nodes` that it owns.
-    ephemerals: HashMap<i64, HashSet<Arc<str>>>,
     /// Oldest first.
     changes: VecDeque<Change>,
-    /// The tree has everything up to here.
-    applied: Zxid,
+    /// The number of the oldest one; those behind it count on.
+    first: u64,
+    /// The number of the latest change of each that is touched.
+    latest: HashTable<u64>,
+    hasher: DefaultHashBuilder,
+    notes: Notes,
+}
+
+/// What has to be known of the latest changes without a look at each.
+#[derive(Debug, Default)]
+struct Notes {
+    /// How many of them are of quotas.
+    quotas: usize,
+    /// For each session the nodes that it will own.
+    ephemerals: HashMap<i64, HashSet<Arc<str>>>,
 }
 
 /// What the changes make of something.
@@ -42,100 +52,122 @@ pub(super) enum Pending<T> {
 #[derive(Debug)]
 struct Change {
     zxid: Zxid,
-    before: Before,
+    /// That of its key.
+    hash: u64,
+    /// The change before it of the same, if there was one that the tree did not have then.
+    before: Option<u64>,
+    made: Made,
 }
 
-/// What was there before a change.
+/// What a change makes.
 #[derive(Debug)]
-enum Before {
-    /// In a box: most nodes are touched by no other change that is not yet applied, and a state is large.
-    Node(Arc<str>, Option<Box<(Zxid, Option<NodeState>)>>),
-    Session(i64, Option<(Zxid, SessionState)>),
-    Quota(Arc<str>, Option<(Zxid, Option<QuotaState>)>),
+enum Made {
+    /// `None`: it is deleted.
+    Node(Arc<str>, Option<NodeState>),
+    Session(i64, SessionState),
+    /// `None` for one whose limits were deleted.
+    Quota(Arc<str>, Option<QuotaState>),
+}
+
+/// What a change is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Key<'k> {
+    Node(&'k str),
+    Session(i64),
+    Quota(&'k str),
+}
+
+impl Made {
+    fn key(&self) -> Key<'_> {
+        match self {
+            Made::Node(path, _) => Key::Node(path),
+            Made::Session(id, _) => Key::Session(*id),
+            Made::Quota(root, _) => Key::Quota(root),
+        }
+    }
+
+    /// The session that will own the node, and its path.
+    fn ephemeral(&self) -> Option<(i64, &Arc<str>)> {
+        let Made::Node(path, Some(state)) = self else { return None };
+        if let Owner::Session(id) = state.stored.owner { Some((id, path)) } else { None }
+    }
 }
 
 impl Outstanding {
-    /// How many states are kept.
+    /// How many nodes, sessions and quotas are touched.
     pub(super) fn len(&self) -> usize {
-        self.nodes.len() + self.sessions.len() + self.quotas.len()
+        self.latest.len()
     }
 
     /// What will be at a path.
     pub(super) fn node(&self, path: &str) -> Pending<&NodeState> {
-        match self.nodes.get(path) {
+        match self.made(Key::Node(path)) {
+            Some(Made::Node(_, Some(state))) => Pending::Is(state),
+            Some(_) => Pending::Gone,
             None => Pending::Untouched,
-            Some((_, None)) => Pending::Gone,
-            Some((_, Some(state))) => Pending::Is(state),
         }
     }
 
     /// All nodes that changes touch, in no order.
     pub(super) fn nodes(&self) -> impl Iterator<Item = (&Arc<str>, Option<&NodeState>)> {
-        self.nodes.iter().map(|(path, (_, state))| (path, state.as_ref()))
+        self.latest.iter().filter_map(|number| match &self.change(*number).made {
+            Made::Node(path, state) => Some((path, state.as_ref())),
+            _ => None,
+        })
     }
 
     /// The nodes of a session that changes touch, in no order.
     pub(super) fn ephemerals(&self, session_id: i64) -> impl Iterator<Item = &Arc<str>> {
-        self.ephemerals.get(&session_id).into_iter().flatten()
+        self.notes.ephemerals.get(&session_id).into_iter().flatten()
     }
 
     pub(super) fn session(&self, id: i64) -> Option<SessionState> {
-        self.sessions.get(&id).map(|(_, state)| *state)
+        if let Some(Made::Session(_, state)) = self.made(Key::Session(id)) { Some(*state) } else { None }
     }
 
     /// What the quota of a path will be.
     pub(super) fn quota(&self, root: &str) -> Pending<QuotaState> {
-        match self.quotas.get(root) {
+        match self.made(Key::Quota(root)) {
+            Some(Made::Quota(_, Some(state))) => Pending::Is(*state),
+            Some(_) => Pending::Gone,
             None => Pending::Untouched,
-            Some((_, None)) => Pending::Gone,
-            Some((_, Some(state))) => Pending::Is(*state),
         }
     }
 
     pub(super) fn has_quotas(&self) -> bool {
-        !self.quotas.is_empty()
+        self.notes.quotas > 0
     }
 
     pub(super) fn set_node(&mut self, zxid: Zxid, path: &str, state: Option<NodeState>) {
-        let path = key(&self.nodes, path);
-        let before = self.replace_node(&path, Some((zxid, state))).map(Box::new);
-        self.changes.push_back(Change { zxid, before: Before::Node(path, before) });
+        let hash = self.hash(Key::Node(path));
+        let before = self.find(hash, Key::Node(path));
+        let path = match before.map(|number| &self.change(number).made) {
+            Some(Made::Node(path, _)) => Arc::clone(path),
+            _ => Arc::from(path),
+        };
+        self.push(Change { zxid, hash, before, made: Made::Node(path, state) });
     }
 
     pub(super) fn set_session(&mut self, zxid: Zxid, id: i64, state: SessionState) {
-        let before = self.sessions.insert(id, (zxid, state));
-        self.changes.push_back(Change { zxid, before: Before::Session(id, before) });
+        let hash = self.hash(Key::Session(id));
+        let before = self.find(hash, Key::Session(id));
+        self.push(Change { zxid, hash, before, made: Made::Session(id, state) });
     }
 
     pub(super) fn set_quota(&mut self, zxid: Zxid, root: &str, state: Option<QuotaState>) {
-        let root = key(&self.quotas, root);
-        let before = self.quotas.insert(Arc::clone(&root), (zxid, state));
-        self.changes.push_back(Change { zxid, before: Before::Quota(root, before) });
+        let hash = self.hash(Key::Quota(root));
+        let before = self.find(hash, Key::Quota(root));
+        self.push(Change { zxid, hash, before, made: Made::Quota(Arc::from(root), state) });
     }
 
     /// Forgets what the tree has by now.
     pub(super) fn applied(&mut self, zxid: Zxid) {
-        self.applied = self.applied.max(zxid);
-        while self.changes.front().is_some_and(|change| change.zxid <= zxid) {
-            // Checked above.
-            let Some(change) = self.changes.pop_front() else { return };
-            let is_last = |at: Option<Zxid>| at.is_some_and(|at| at <= zxid);
-            match change.before {
-                Before::Node(path, _) => {
-                    if is_last(self.nodes.get(&path).map(|(at, _)| *at)) {
-                        self.replace_node(&path, None);
-                    }
-                }
-                Before::Session(id, _) => {
-                    if is_last(self.sessions.get(&id).map(|(at, _)| *at)) {
-                        self.sessions.remove(&id);
-                    }
-                }
-                Before::Quota(root, _) => {
-                    if is_last(self.quotas.get(&root).map(|(at, _)| *at)) {
-                        self.quotas.remove(&root);
-                    }
-                }
+        while let Some(oldest) = self.changes.pop_front_if(|change| change.zxid <= zxid) {
+            let number = self.first;
+            self.first += 1;
+            if let Ok(entry) = self.latest.find_entry(oldest.hash, |latest| *latest == number) {
+                entry.remove();
+                self.notes.change(Some(&oldest.made), None);
             }
         }
     }
@@ -159,63 +191,80 @@ impl Outstanding {
         }
     }
 
+    /// Takes back the newest change: the one before it of the same counts again, unless the tree has that by now.
     fn take_back(&mut self) {
-        let Some(change) = self.changes.pop_back() else { return };
-        let applied = self.applied;
-        match change.before {
-            // What the tree has by now is not put back.
-            Before::Node(path, before) => {
-                self.replace_node(&path, before.map(|before| *before).filter(|(at, _)| *at > applied));
-            }
-            Before::Session(id, before) => {
-                restore(&mut self.sessions, id, before.filter(|(at, _)| *at > applied));
-            }
-            Before::Quota(root, before) => {
-                restore(&mut self.quotas, root, before.filter(|(at, _)| *at > applied));
+        let Some(newest) = self.changes.pop_back() else { return };
+        let number = self.first + self.changes.len() as u64;
+        let entry = self.latest.find_entry(newest.hash, |latest| *latest == number);
+        let mut entry = entry.expect("the newest change is the latest of its key");
+        let before = newest.before.filter(|before| *before >= self.first);
+        match before {
+            Some(before) => *entry.get_mut() = before,
+            None => drop(entry.remove()),
+        }
+        let before = before.map(|before| &self.changes[place(before, self.first)].made);
+        self.notes.change(Some(&newest.made), before);
+    }
+
+    fn push(&mut self, change: Change) {
+        let number = self.first + self.changes.len() as u64;
+        let (hash, before) = (change.hash, change.before);
+        self.changes.push_back(change);
+        let (changes, first) = (&self.changes, self.first);
+        if let Some(before) = before {
+            let latest = self.latest.find_mut(hash, |latest| *latest == before);
+            *latest.expect("it was found") = number;
+        } else {
+            self.latest.insert_unique(hash, number, |latest| changes[place(*latest, first)].hash);
+        }
+        let made = |number| &changes[place(number, first)].made;
+        self.notes.change(before.map(made), Some(made(number)));
+    }
+
+    fn made(&self, key: Key<'_>) -> Option<&Made> {
+        if self.latest.is_empty() {
+            return None;
+        }
+        self.find(self.hash(key), key).map(|number| &self.change(number).made)
+    }
+
+    fn find(&self, hash: u64, key: Key<'_>) -> Option<u64> {
+        self.latest.find(hash, |number| self.change(*number).made.key() == key).copied()
+    }
+
+    fn hash(&self, key: Key<'_>) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    fn change(&self, number: u64) -> &Change {
+        &self.changes[place(number, self.first)]
+    }
+}
+
+impl Notes {
+    /// Takes note that one counts no more, and the other does.
+    fn change(&mut self, old: Option<&Made>, new: Option<&Made>) {
+        let is_quota = |made: Option<&Made>| usize::from(matches!(made, Some(Made::Quota(..))));
+        self.quotas = self.quotas + is_quota(new) - is_quota(old);
+        let (old, new) = (old.and_then(Made::ephemeral), new.and_then(Made::ephemeral));
+        if old.map(|(id, _)| id) == new.map(|(id, _)| id) {
+            return;
+        }
+        if let Some((id, path)) = old
+            && let Some(paths) = self.ephemerals.get_mut(&id)
+        {
+            paths.remove(path);
+            if paths.is_empty() {
+                self.ephemerals.remove(&id);
             }
         }
-    }
-
-    fn replace_node(
-        &mut self,
-        path: &Arc<str>,
-        state: Option<(Zxid, Option<NodeState>)>,
-    ) -> Option<(Zxid, Option<NodeState>)> {
-        let new_owner = owner_of(state.as_ref());
-        let before = match state {
-            Some(state) => self.nodes.insert(Arc::clone(path), state),
-            None => self.nodes.remove(path),
-        };
-        let old_owner = owner_of(before.as_ref());
-        if old_owner != new_owner {
-            if let Some(Owner::Session(id)) = old_owner
-                && let Some(paths) = self.ephemerals.get_mut(&id)
-            {
-                paths.remove(path);
-                if paths.is_empty() {
-                    self.ephemerals.remove(&id);
-                }
-            }
-            if let Some(Owner::Session(id)) = new_owner {
-                self.ephemerals.entry(id).or_default().insert(Arc::clone(path));
-            }
+        if let Some((id, path)) = new {
+            self.ephemerals.entry(id).or_default().insert(Arc::clone(path));
         }
-        before
     }
 }
 
-fn owner_of(state: Option<&(Zxid, Option<NodeState>)>) -> Option<Owner> {
-    state.and_then(|(_, state)| state.as_ref()).map(|state| state.stored.owner)
-}
-
-/// The key that is there already, or a new one.
-fn key<V>(map: &HashMap<Arc<str>, V>, key: &str) -> Arc<str> {
-    map.get_key_value(key).map_or_else(|| Arc::from(key), |(key, _)| Arc::clone(key))
-}
-
-fn restore<K: Eq + Hash, V>(map: &mut HashMap<K, V>, key: K, before: Option<V>) {
-    match before {
-        Some(before) => drop(map.insert(key, before)),
-        None => drop(map.remove(&key)),
-    }
+/// Where the change of that number is among those that begin with number `first`.
+fn place(number: u64, first: u64) -> usize {
+    usize::try_from(number - first).expect("a change in memory")
 }
