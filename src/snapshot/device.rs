@@ -11,7 +11,8 @@ use crate::io::{Buffer, File};
 /// end keeps the device from the log for as long as it takes (decision 7 has what was measured).
 const SYNCED_AT_ONCE: u64 = 2 << 20;
 
-/// What is called after each write, with how many bytes it had; it may sleep.
+/// What is called after each write, with how many bytes it had; it may sleep. Where what was written is read again, one
+/// half is told after the write and one after the read.
 pub(crate) type Pace = Box<dyn FnMut(u64) + Send>;
 
 /// A piece of a snapshot's file: what comes next, and the blocks that end in it.
@@ -45,9 +46,17 @@ impl Device {
     /// Writes a piece. Not the last one's length is a multiple of the alignment of direct writes.
     pub(super) fn write(&mut self, piece: &mut Piece) -> Result<()> {
         self.put(&piece.bytes).map_err(|e| self.failed(e))?;
-        let Some(read_back) = &mut self.read_back else { return Ok(()) };
+        let bytes = piece.bytes.len() as u64;
+        let Some(read_back) = &mut self.read_back else {
+            (self.pace)(bytes);
+            return Ok(());
+        };
+        // The log gets the device between the write and the read as well.
+        (self.pace)(bytes / 2);
         read_back.expect(piece.ended.drain(..));
-        read_back.check(self.file.as_ref(), self.offset)
+        read_back.check(self.file.as_ref(), self.offset)?;
+        (self.pace)(bytes - bytes / 2);
+        Ok(())
     }
 
     /// Writes the last piece, and makes the file durable, with its length. Returns what was read again, if it was.
@@ -72,7 +81,6 @@ impl Device {
             self.file.sync()?;
             self.synced = self.offset;
         }
-        (self.pace)(bytes.len() as u64);
         Ok(())
     }
 

@@ -220,12 +220,29 @@ pub(super) fn read_block(
     }
     let at = offset + SNAPSHOT_BLOCK_HEADER_BYTES as u64;
     let body = read_up_to(file, at, usize::try_from(block.body_bytes).expect("32 bits"))?;
-    if body.len() as u64 != u64::from(block.body_bytes) || body_check(seed, number, &body) != block.body_crc {
-        return Err(
-            Error::corrupt("snapshot_checksum", "a block's checksum does not match").at_offset(offset)
-        );
-    }
+    check_body(&block, &body, seed).map_err(|e| e.at_offset(offset))?;
     Ok((block, body))
+}
+
+/// Verifies a block, all of whose bytes these are.
+pub(super) fn decode_block(
+    bytes: &[u8],
+    seed: u32,
+    number: u64,
+    offset: u64,
+) -> Result<(SnapshotBlock, &[u8])> {
+    let (head, body) = bytes.split_at(bytes.len().min(SNAPSHOT_BLOCK_HEADER_BYTES));
+    let block = SnapshotBlock::decode(head, seed, number, offset)?;
+    check_body(&block, body, seed)?;
+    Ok((block, body))
+}
+
+fn check_body(block: &SnapshotBlock, body: &[u8], seed: u32) -> Result<()> {
+    let is_whole = body.len() as u64 == u64::from(block.body_bytes);
+    if !is_whole || body_check(seed, block.index, body) != block.body_crc {
+        return Err(Error::corrupt("snapshot_checksum", "a block's checksum does not match"));
+    }
+    Ok(())
 }
 
 /// So many bytes, or what the file has of them.

@@ -9,9 +9,9 @@ use crate::base::Result;
 use crate::format::snapshot::{BlockPlace, SnapshotHeader};
 use crate::io::{Buffer, File};
 
-/// Bytes that are written at once: some two milliseconds' worth at the pace beside writers, so that neither the device
+/// Bytes that are written at once, and read again at once: some two milliseconds' worth at the pace beside writers, so that neither the device
 /// nor a processor is kept from the log for long (decision 7 has what was measured).
-const PIECE_BYTES: usize = 128 * 1024;
+const PIECE_BYTES: usize = 64 * 1024;
 /// The same on a simulated disk, where small snapshots shall be written in several pieces, too.
 const SIMULATED_PIECE_BYTES: usize = 4096;
 
