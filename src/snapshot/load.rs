@@ -7,9 +7,11 @@ use crate::format::TxnBuf;
 use crate::format::snapshot::{NodeEntry, SnapshotTxn};
 use crate::tree::{DataTree, NodeBatch, TreeLoader};
 
-/// A parcel is handed over when it has so many entries or bytes, and at the end of each block. A node can have more.
+/// A parcel is handed over when it has so many entries or bytes; a node can have more.
 const ENTRIES_MAX: usize = 4096;
 const BYTES_MAX: usize = 512 * 1024;
+/// The same at the end of a block: to hand over less would cost more than the other thread gains by having it early.
+const BYTES_AT_END: usize = BYTES_MAX / 2;
 /// No node takes less in a file.
 const NODE_BYTES_MIN: u64 = 12;
 /// Parcels that are under way at a time.
@@ -35,7 +37,7 @@ pub(crate) fn load(
             take(&parcel);
             parcel.emptied()
         };
-        read(file, &mut Packing::new(send))?;
+        Packing::new(send).read(file)?;
     }
     let tree = loading.into_tree();
     if tree.digest() != info.digest {
@@ -61,7 +63,7 @@ fn in_two_threads(file: &SnapshotFile, take: &mut dyn FnMut(&Parcel)) -> Result<
                 let used = if made <= PARCELS { None } else { empty.recv().ok() };
                 used.unwrap_or_else(Parcel::default)
             };
-            read(file, &mut Packing::new(send))
+            Packing::new(send).read(file)
         });
         for parcel in parcels {
             take(&parcel);
@@ -72,7 +74,7 @@ fn in_two_threads(file: &SnapshotFile, take: &mut dyn FnMut(&Parcel)) -> Result<
     })
 }
 
-/// Entries on their way from a snapshot's file into a tree. All of one kind, as those of a block are.
+/// Entries on their way from a snapshot's file into a tree: nodes before sessions, and these before txns, as in the file.
 #[derive(Debug, Default)]
 struct Parcel {
     nodes: NodeBatch,
@@ -104,6 +106,12 @@ struct Packing<S> {
 impl<S: FnMut(Parcel) -> Parcel> Packing<S> {
     fn new(send: S) -> Packing<S> {
         Packing { parcel: Parcel::default(), bytes: 0, path: String::new(), send }
+    }
+
+    fn read(mut self, file: &SnapshotFile) -> Result<()> {
+        read(file, &mut self)?;
+        self.hand_over();
+        Ok(())
     }
 
     fn count(&mut self, bytes: usize) {
@@ -142,7 +150,9 @@ impl<S: FnMut(Parcel) -> Parcel> Visitor for Packing<S> {
 
     fn block_done(&mut self, progress: LoadProgress) {
         self.parcel.progress = Some(progress);
-        self.hand_over();
+        if self.bytes >= BYTES_AT_END {
+            self.hand_over();
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::io::OpenMode;
 use crate::tree::{Owner, SharedTree, Walk, WalkedNode};
 
 /// A block is closed once it has so many bytes.
-pub(super) const BLOCK_BYTES: usize = 256 * 1024;
+pub(super) const BLOCK_BYTES: usize = 120 * 1024;
 /// Places of the store between two looks at how full the block is.
 const STRIDE: u32 = 32;
 
@@ -167,7 +167,7 @@ impl SnapshotWriter {
         let blocks = self.places.len() as u64;
         self.kind = SnapshotBlockKind::Index;
         self.body = encode_index(&self.places);
-        self.count = u32::try_from(blocks).expect("a block has 256 KiB");
+        self.count = u32::try_from(blocks).expect("a block has 120 KiB");
         self.write_block()?;
         let [nodes, sessions, txns] = self.counts;
         let start = self.header.start;
