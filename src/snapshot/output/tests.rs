@@ -17,11 +17,25 @@ struct Faulty {
     bytes: Mutex<Vec<u8>>,
     /// What it was when it was synced last.
     synced: Mutex<Vec<u8>>,
+    calls: Mutex<Vec<Call>>,
+}
+
+/// A call with its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Call {
+    Write(u64),
+    Read(u64),
+    Pace(u64),
 }
 
 impl Faulty {
     fn new(align: u64, fault: Fault) -> Faulty {
-        Faulty { align, fault, bytes: Mutex::default(), synced: Mutex::default() }
+        let (bytes, synced, calls) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Faulty { align, fault, bytes, synced, calls }
+    }
+
+    fn called(&self, call: Call) {
+        self.calls.lock().unwrap().push(call);
     }
 }
 
@@ -50,6 +64,7 @@ impl File for Faulty {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        self.called(Call::Read(buf.len() as u64));
         let bytes = self.bytes.lock().unwrap();
         let from = usize::try_from(offset).unwrap().min(bytes.len());
         let count = buf.len().min(bytes.len() - from);
@@ -59,6 +74,7 @@ impl File for Faulty {
 
     fn write_all_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
         assert!(offset.is_multiple_of(self.align) && (buf.len() as u64).is_multiple_of(self.align));
+        self.called(Call::Write(buf.len() as u64));
         let end = offset + buf.len() as u64;
         if matches!(self.fault, Fault::IsFullAt(at) if end > at) {
             return Err(io::Error::from_raw_os_error(28));
@@ -139,18 +155,19 @@ fn written_of(align: u64, fault: Fault, in_thread: bool, sizes: &[usize], traile
     let file = Arc::new(Faulty::new(align, fault));
     let mut expected = header().encode().to_vec();
     assert_eq!(expected.len(), SNAPSHOT_HEADER_BYTES);
-    let outcome =
-        Output::begin(file.clone(), &header(), Box::new(|_| ()), in_thread).and_then(|mut output| {
-            for (number, data) in sizes.iter().enumerate() {
-                let (bytes, place) = block(number as u64, expected.len() as u64, *data);
-                expected.extend_from_slice(&bytes);
-                output.push(&bytes)?;
-                output.block_ended(place);
-            }
-            output.push(trailer)?;
-            expected.extend_from_slice(trailer);
-            output.finish()
-        });
+    let paced = file.clone();
+    let pace = Box::new(move |bytes| paced.called(Call::Pace(bytes)));
+    let outcome = Output::begin(file.clone(), &header(), pace, in_thread).and_then(|mut output| {
+        for (number, data) in sizes.iter().enumerate() {
+            let (bytes, place) = block(number as u64, expected.len() as u64, *data);
+            expected.extend_from_slice(&bytes);
+            output.push(&bytes)?;
+            output.block_ended(place);
+        }
+        output.push(trailer)?;
+        expected.extend_from_slice(trailer);
+        output.finish()
+    });
     (file, expected, outcome)
 }
 
@@ -211,6 +228,25 @@ fn a_block_that_the_disk_holds_otherwise_is_found_while_it_is_written() {
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{at}: {error}");
         assert_eq!(error.at().file.as_deref(), Some("snap.test"), "{at}: {error}");
         assert!(error.at().offset.is_some_and(|offset| offset <= at as u64), "{at}: {error}");
+    }
+}
+
+/// The log has the device between a write and the read of the same bytes, too; what is told is what was written.
+#[test]
+fn each_piece_is_rested_for_and_read_again_in_one_request() {
+    for (align, in_thread, is_read_again) in CASES {
+        let (file, ..) = written(align, Fault::None, in_thread);
+        let calls = file.calls.lock().unwrap();
+        for piece in calls.chunks(if is_read_again { 4 } else { 2 }) {
+            let Call::Write(bytes) = piece[0] else { panic!("{piece:?}") };
+            let half = Call::Pace(bytes / 2);
+            if is_read_again {
+                assert_eq!(piece[1..], [half, Call::Read(bytes), half], "{align}: {bytes}");
+                assert!(bytes <= PIECE_BYTES as u64, "{align}: {bytes}");
+            } else {
+                assert_eq!(piece[1..], [Call::Pace(bytes)], "{align} {in_thread}: {bytes}");
+            }
+        }
     }
 }
 
