@@ -140,7 +140,7 @@ impl Engine {
         pipeline.counters.requested();
         shared.check_observer()?;
         let place = Place::new(pipeline);
-        let mut order = shared.order.lock();
+        let mut order = shared.take_order();
         // What was promised to a newer leader holds for who was the leader before, too.
         shared.check_leader(log.epoch())?;
         let ticket = match order.submit(log, pipeline, request, caller, (time_ms, place)) {
@@ -179,7 +179,7 @@ impl Engine {
         }
         shared.check_observer()?;
         let (txn, place) = (txn.to_buf(), Place::new(&shared.pipeline));
-        let mut order = shared.order.lock();
+        let mut order = shared.take_order();
         // Under the lock: a leader that is replaced meanwhile comes too late.
         shared.check_leader(leader)?;
         let ticket = order.append(&shared.log, &shared.pipeline, txn, place)?;

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::home::Home;
 use super::manifest_file::ManifestFile;
@@ -31,7 +31,30 @@ pub(super) struct EngineShared {
     pub(super) lock: Box<dyn Lock>,
 }
 
+/// How often whoever finds the order held looks again before it sleeps, and how often of these without letting others run
+/// meanwhile; the pauses before such a look, a microsecond in all.
+const LOOKS: u32 = 40;
+const LOOKS_AT_ONCE: u32 = 2;
+const PAUSES: u32 = 16;
+
 impl EngineShared {
+    /// Takes the order, which each holds for some two microseconds: less than it takes to sleep and be woken. So whoever
+    /// finds it held lets other threads run, of which there may be many, and looks again. Bounded, since whoever holds it
+    /// may not be running.
+    pub(super) fn take_order(&self) -> MutexGuard<'_, Order> {
+        for look in 0..LOOKS {
+            if let Some(order) = self.order.try_lock() {
+                return order;
+            }
+            if look < LOOKS_AT_ONCE {
+                (0..PAUSES).for_each(|_| std::hint::spin_loop());
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        self.order.lock()
+    }
+
     /// Refuses what would be applied beside an observer that has panicked.
     pub(super) fn check_observer(&self) -> Result<()> {
         self.pipeline.failure().map_or(Ok(()), |error| Err(Error::poisoned_by(error)))
