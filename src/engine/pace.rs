@@ -2,7 +2,7 @@
 /// show that there are writers, and writes much between two of them.
 const BUSY_NS: u64 = 100_000_000;
 
-/// How long a snapshot's writer waits after each block, so that the disk is there for the log.
+/// How long a snapshot's writer waits after each write and each read of a piece, so that the disk is there for the log.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// The most bytes a second, whatever else there is to do.

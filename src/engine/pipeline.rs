@@ -237,6 +237,7 @@ impl Pipeline {
         self.counters.applied(outcomes.len() as u64, errors as u64);
         let now_ns = self.counters.now_ns();
         // Told under the lock: a plan for a peer takes what is applied and is not here for what only the peer has.
+        answers.reserve(batch.len());
         let mut recent = self.recent.lock();
         self.applied.store(last.get(), Ordering::Release);
         for (pending, outcome) in batch.drain(..).zip(outcomes) {

@@ -1,6 +1,7 @@
+use std::collections::VecDeque;
+
 use crate::base::Zxid;
 use crate::format::TxnBuf;
-use std::collections::VecDeque;
 
 /// The newest applied txns, for peers that lag a little: ZooKeeper's `committedLog`. Bounded by count and by bytes.
 #[derive(Debug)]

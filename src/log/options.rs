@@ -102,7 +102,7 @@ impl GroupPolicy {
 ///
 /// # Memory
 /// An open log holds at most `(in_flight_max + 1) x max(group bytes_max, record_bytes_max + 8 KiB)` for
-/// groups, 24 bytes for each 64 KiB of retained log for the index, and 256 KiB while a segment is being
+/// groups, 24 bytes for each 64 KiB of retained log for the index, and 64 KiB while a segment is being
 /// prepared. A reader adds 64 KiB, or the size of the largest group it meets.
 #[derive(Clone, Debug)]
 pub struct LogOptions {

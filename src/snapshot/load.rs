@@ -80,7 +80,7 @@ struct Parcel {
     nodes: NodeBatch,
     sessions: Vec<(i64, i32)>,
     txns: Vec<TxnBuf>,
-    /// If it ends with a block.
+    /// That of the last block that has ended in it.
     progress: Option<LoadProgress>,
 }
 

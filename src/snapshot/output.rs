@@ -9,8 +9,8 @@ use crate::base::Result;
 use crate::format::snapshot::{BlockPlace, SnapshotHeader};
 use crate::io::{Buffer, File};
 
-/// Bytes that are written at once, and read again at once: some two milliseconds' worth at the pace beside writers, so that neither the device
-/// nor a processor is kept from the log for long (decision 7 has what was measured).
+/// Bytes that are written at once, and read again at once: some two milliseconds' worth at the pace beside writers, so
+/// that neither the device nor a processor is kept from the log for long (decision 7 has what was measured).
 const PIECE_BYTES: usize = 64 * 1024;
 /// The same on a simulated disk, where small snapshots shall be written in several pieces, too.
 const SIMULATED_PIECE_BYTES: usize = 4096;
@@ -31,7 +31,7 @@ pub(super) struct Output {
 enum To {
     /// Whoever hands it over: the simulator needs the same order of calls each time.
     Here(Device),
-    /// A thread, which also reads blocks again.
+    /// A thread, which also reads each piece again.
     Behind(WriteBehind),
 }
 

@@ -81,7 +81,7 @@ pub(crate) struct Inner {
     pub(crate) stats: Recorder,
     /// Somebody cannot go on without the next segment.
     pub(super) segment_wanted: bool,
-    /// The preparer is at it: nobody has to wake it, and its rests are not to be cut short.
+    /// The preparer is at it, or rests after it has failed: nobody has to wake it, and its rests are not to be cut short.
     pub(super) is_preparing: bool,
     /// Why the last preparation of a segment failed.
     pub(super) prepare_failure: Option<Error>,
