@@ -156,8 +156,8 @@ fn written_of(align: u64, fault: Fault, in_thread: bool, sizes: &[usize], traile
     let mut expected = header().encode().to_vec();
     assert_eq!(expected.len(), SNAPSHOT_HEADER_BYTES);
     let paced = file.clone();
-    let pace = Box::new(move |bytes| paced.called(Call::Pace(bytes)));
-    let outcome = Output::begin(file.clone(), &header(), pace, in_thread).and_then(|mut output| {
+    let rest = Box::new(move |bytes| paced.called(Call::Pace(bytes)));
+    let outcome = Output::begin(file.clone(), &header(), rest, in_thread).and_then(|mut output| {
         for (number, data) in sizes.iter().enumerate() {
             let (bytes, place) = block(number as u64, expected.len() as u64, *data);
             expected.extend_from_slice(&bytes);
