@@ -134,6 +134,7 @@ func (w *writer) run(l *log, phase *int32, number, bytes int) {
 func cell(words options) {
 	dir := words["--dir"]
 	l := openLog(dir)
+	sleep(words.number("--rest"))
 	go l.serve()
 	var phase int32
 	var running sync.WaitGroup

@@ -19,6 +19,8 @@ pub struct Args {
     pub bytes: usize,
     /// Measured seconds per cell.
     pub seconds: f64,
+    /// Seconds between opening a log and its first record, in which it may make itself ready.
+    pub rest: f64,
     /// Warm-up seconds per cell.
     pub warm_up: f64,
     /// Runs of each cell.
@@ -41,6 +43,7 @@ impl Args {
             depth: 1,
             bytes: 200,
             seconds: 2.0,
+            rest: 1.0,
             warm_up: 0.2,
             repeats: 3,
             records: 1_000_000,
@@ -65,6 +68,7 @@ impl Args {
             "--depth" => self.depth = number(value)?,
             "--bytes" => self.bytes = number(value)?,
             "--seconds" => self.seconds = number(value)?,
+            "--rest" => self.rest = number(value)?,
             "--warm-up" => self.warm_up = number(value)?,
             "--repeats" => self.repeats = number::<usize>(value)?.max(1),
             "--records" => self.records = number(value)?,
@@ -78,8 +82,8 @@ impl Args {
 
 const USAGE: &str =
     "usage: benches-compare table|throughput|recovery [--quick] [--only LOG,LOG] [--csv FILE] \
-[--dir DIR] [--seconds S] [--warm-up S] [--repeats R] [--threads N,N] [--bytes N] [--records N]
-logs: arborlog, arborlog-prepared, arborlog-tasks, plain-direct, plain-buffered, raft-engine, okaywal, rocksdb, etcd-threads, etcd";
+[--dir DIR] [--seconds S] [--rest S] [--warm-up S] [--repeats R] [--threads N,N] [--bytes N] [--records N]
+logs: arborlog, arborlog-unrested, arborlog-tasks, plain-direct, plain-buffered, raft-engine, okaywal, rocksdb, etcd-threads, etcd";
 
 fn number<T: std::str::FromStr>(value: &str) -> Result<T, String> {
     value.parse().map_err(|_| format!("not a number: {value}\n{USAGE}"))

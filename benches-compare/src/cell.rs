@@ -29,7 +29,9 @@ pub struct Cell {
     pub bytes: usize,
     /// Measured time.
     pub seconds: f64,
-    /// Time before it.
+    /// Time between the opening and the first record.
+    pub rest: f64,
+    /// Time between the first record and the measured ones.
     pub warm_up: f64,
     /// An existing, empty directory.
     pub dir: PathBuf,
@@ -44,6 +46,7 @@ impl Cell {
         }
         let zeroed = ((self.seconds + self.warm_up) * ZEROED_BYTES_PER_SECOND) as u64;
         let log = self.kind.open(&self.dir, zeroed);
+        thread::sleep(Duration::from_secs_f64(self.rest));
         let (phase, start) = (Phase::new(), Barrier::new(self.threads + 1));
         let mut sample = Sample::new();
         let (latencies, total) = thread::scope(|scope| {
@@ -73,6 +76,7 @@ impl Cell {
     fn measure_tasks(&self) -> Sample {
         let runtime = tokio::runtime::Builder::new_multi_thread().build().expect("start a runtime");
         let log = std::sync::Arc::new(crate::logs::arborlog_log::ArborlogLog::open(&self.dir));
+        thread::sleep(Duration::from_secs_f64(self.rest));
         // As long as the process, which is for this one run.
         let phase: &'static Phase = Box::leak(Box::new(Phase::new()));
         let mut sample = Sample::new();

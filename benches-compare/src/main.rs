@@ -73,6 +73,7 @@ fn child_cell(args: &Args) -> Cell {
         depth: args.depth,
         bytes: args.bytes,
         seconds: args.seconds,
+        rest: args.rest,
         warm_up: args.warm_up,
         dir: args.dir.clone(),
     }

@@ -135,14 +135,14 @@ impl Report {
             ("arborlog with tasks / etcd with goroutines", Kind::ArborlogTasks, Kind::Etcd),
             ("arborlog with threads / etcd with goroutines", Kind::Arborlog, Kind::Etcd),
             ("arborlog / plain-direct", Kind::Arborlog, Kind::PlainDirect),
-            ("arborlog-prepared / plain-direct", Kind::ArborlogPrepared, Kind::PlainDirect),
+            ("arborlog-unrested / plain-direct", Kind::ArborlogUnrested, Kind::PlainDirect),
         ] {
             self.row(&mut text, name, |load| ratio(rate(mine, load), rate(theirs, load)));
         }
         let p99 = |kind, load| self.figure(kind, load, "p99_us");
         for (name, mine) in [
             ("p99, arborlog / plain-direct", Kind::Arborlog),
-            ("p99, arborlog-prepared / plain-direct", Kind::ArborlogPrepared),
+            ("p99, arborlog-unrested / plain-direct", Kind::ArborlogUnrested),
         ] {
             self.row(&mut text, name, |load| ratio(p99(mine, load), p99(Kind::PlainDirect, load)));
         }

@@ -79,6 +79,7 @@ fn run(args: &Args, children: &Children, kind: Kind, load: Load) -> Sample {
         ("--depth", load.depth.to_string()),
         ("--bytes", args.bytes.to_string()),
         ("--seconds", args.seconds.to_string()),
+        ("--rest", if kind.is_unrested() { 0.0 } else { args.rest }.to_string()),
         ("--warm-up", args.warm_up.to_string()),
     ];
     machine::settle();

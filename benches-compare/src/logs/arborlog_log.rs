@@ -18,13 +18,6 @@ impl ArborlogLog {
         let (log, _report) = LogOptions::new().open(dir).expect("open arborlog");
         ArborlogLog { log }
     }
-
-    /// The same with a first segment of which no more than a quarter is written: nothing is prepared during the run.
-    pub fn open_prepared(dir: &Path, bytes: u64) -> ArborlogLog {
-        let options = LogOptions::new().segment_bytes(bytes.max(1 << 20) * 4);
-        let (log, _report) = options.open(dir).expect("open arborlog");
-        ArborlogLog { log }
-    }
 }
 
 impl ArborlogLog {

@@ -56,8 +56,8 @@ pub enum Kind {
     EtcdThreads,
     /// The project's log.
     Arborlog,
-    /// The same with its first segment made ready for the whole run before it starts, as the plain loop's file is.
-    ArborlogPrepared,
+    /// The same without a rest between its opening and the first record: it makes segments ready while they are written.
+    ArborlogUnrested,
     /// The project's log with tasks of an async runtime for writers, as goroutines are.
     ArborlogTasks,
 }
@@ -66,7 +66,7 @@ impl Kind {
     /// All of them, in the order of the table.
     pub const ALL: [Kind; 10] = [
         Kind::Arborlog,
-        Kind::ArborlogPrepared,
+        Kind::ArborlogUnrested,
         Kind::ArborlogTasks,
         Kind::PlainDirect,
         Kind::PlainBuffered,
@@ -88,7 +88,7 @@ impl Kind {
             Kind::Etcd => "etcd",
             Kind::EtcdThreads => "etcd-threads",
             Kind::Arborlog => "arborlog",
-            Kind::ArborlogPrepared => "arborlog-prepared",
+            Kind::ArborlogUnrested => "arborlog-unrested",
             Kind::ArborlogTasks => "arborlog-tasks",
         }
     }
@@ -110,12 +110,17 @@ impl Kind {
 
     /// The same log with other writers or another start: what is measured without them is measured of one of them.
     pub fn is_a_variant(self) -> bool {
-        matches!(self, Kind::EtcdThreads | Kind::ArborlogTasks | Kind::ArborlogPrepared)
+        matches!(self, Kind::EtcdThreads | Kind::ArborlogTasks | Kind::ArborlogUnrested)
     }
 
     /// Measured by the driver in Go.
     pub fn is_in_go(self) -> bool {
         matches!(self, Kind::Etcd | Kind::EtcdThreads)
+    }
+
+    /// Starts the moment it is open.
+    pub fn is_unrested(self) -> bool {
+        self == Kind::ArborlogUnrested
     }
 
     /// Can keep several records in flight from one thread.
@@ -131,7 +136,7 @@ impl Kind {
     /// Why this contestant cannot run in this build or on this machine.
     pub fn missing(self) -> Option<&'static str> {
         match self {
-            Kind::Arborlog | Kind::ArborlogPrepared | Kind::ArborlogTasks
+            Kind::Arborlog | Kind::ArborlogUnrested | Kind::ArborlogTasks
                 if cfg!(not(feature = "arborlog")) =>
             {
                 Some("built without the feature `arborlog`")
@@ -153,9 +158,7 @@ impl Kind {
             #[cfg(feature = "rocksdb")]
             Kind::Rocksdb => Box::new(rocksdb_log::RocksdbLog::open(dir)),
             #[cfg(feature = "arborlog")]
-            Kind::Arborlog => Box::new(arborlog_log::ArborlogLog::open(dir)),
-            #[cfg(feature = "arborlog")]
-            Kind::ArborlogPrepared => Box::new(arborlog_log::ArborlogLog::open_prepared(dir, zeroed_bytes)),
+            Kind::Arborlog | Kind::ArborlogUnrested => Box::new(arborlog_log::ArborlogLog::open(dir)),
             _ => panic!("{} does not run inside this process", self.name()),
         }
     }

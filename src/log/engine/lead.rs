@@ -118,6 +118,7 @@ impl Shared {
         let mut inner = self.inner.lock();
         let now = self.clock.nanos();
         inner.queues.push(lane);
+        inner.last_activity_ns = now;
         inner.stats.group_ended(now.saturating_sub(started_ns));
         let mut progress: Option<Progress> = None;
         for completion in done.into_iter().flatten() {

@@ -12,8 +12,11 @@ const RETRY: Duration = Duration::from_millis(200);
 /// A segment up to this size is prepared in no time.
 const SMALL: u64 = 1 << 20;
 
+/// A log in which nothing was written for this long is at rest: what is prepared then disturbs nobody.
+const QUIET: Duration = Duration::from_millis(20);
+
 impl Shared {
-    /// The body of the preparer: keeps one segment ready behind the one in use.
+    /// The body of the preparer: keeps one segment ready behind the one in use, made while nothing is written if it can.
     pub(super) fn prepare_in_background(&self) {
         self.clear_leftovers();
         while let Some(mut preparation) = self.next_preparation() {
@@ -81,16 +84,23 @@ impl Shared {
             if self.stop.load(Ordering::Acquire) || inner.core.failure().is_some() {
                 return None;
             }
-            if inner.core.wants_next() && Self::is_time_to_prepare(&inner) {
+            let wants = inner.core.wants_next();
+            if wants && (Self::is_time_to_prepare(&inner) || self.is_quiet(&inner)) {
                 inner.segment_wanted = false;
                 inner.is_preparing = true;
                 return Some(self.preparation(&mut inner));
             }
-            self.prepare.wait_for(&mut inner, Duration::from_hours(1));
+            self.prepare.wait_for(&mut inner, if wants { QUIET } else { Duration::from_hours(1) });
         }
     }
 
-    /// Not at once when a large segment is taken into use: its first quarter is written with the disk to itself.
+    fn is_quiet(&self, inner: &Inner) -> bool {
+        let quiet_ns = self.clock.nanos().saturating_sub(inner.last_activity_ns);
+        inner.core.is_idle() && Duration::from_nanos(quiet_ns) >= QUIET
+    }
+
+    /// Not at once when a large segment is taken into use: its first quarter is written with the disk to itself, unless
+    /// the log is [quiet](Shared::is_quiet) meanwhile.
     /// A segment that is smaller than the others, as after a crash, is soon full: with its first group.
     pub(super) fn is_time_to_prepare(inner: &Inner) -> bool {
         let active = inner.core.active();
@@ -105,8 +115,9 @@ impl Shared {
         Preparation::new(self.directory.disk(), plan, *next_seq, &self.clock, random)
     }
 
-    /// Rests after a piece so that commits get the disk; not when the segment in use fills up faster.
-    /// Returns false if the log is closing.
+    /// Rests after a piece so that commits get the disk; not when the segment in use fills up faster. What was begun in
+    /// a quiet log rests until it is quiet again, or until it is time.
+    /// Returns false if the log is closing or has failed.
     fn pace(&self, preparation: &Preparation) -> bool {
         let mut inner = self.inner.lock();
         let active = inner.core.active();
@@ -117,14 +128,24 @@ impl Shared {
             let rest = bytes * 1_000_000_000 / self.options.prepare_bytes_per_second;
             self.prepare.wait_for(&mut inner, Duration::from_nanos(rest));
         }
-        !self.stop.load(Ordering::Acquire)
+        loop {
+            if self.stop.load(Ordering::Acquire) || inner.core.failure().is_some() {
+                return false;
+            }
+            if Self::is_time_to_prepare(&inner) || self.is_quiet(&inner) {
+                return true;
+            }
+            self.prepare.wait_for(&mut inner, QUIET);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use crate::base::{Clock, Epoch};
-    use crate::log::{Log, LogOptions};
+    use crate::log::{GroupPolicy, Log, LogOptions};
     use crate::sim::SimDisk;
 
     fn append(log: &Log, groups: u32) {
@@ -138,11 +159,9 @@ mod tests {
     fn groups_do_not_cut_the_preparers_rests_short() {
         let dir = tempfile::tempdir().unwrap();
         let options = LogOptions::new().segment_bytes(4 << 20).prepare_bytes_per_second(1 << 20);
-        let (log, _) = options.open(dir.path()).unwrap();
-        append(&log, 250);
-        assert!(!log.shared.inner().is_preparing, "the first quarter has the disk to itself");
         let clock = Clock::real();
-        append(&log, 230);
+        let (log, _) = options.open(dir.path()).unwrap();
+        append(&log, 480);
         // On a slow disk it may be done in its own time.
         let is_done = !log.shared.inner().core.wants_next();
         assert!(!is_done || clock.nanos() > 3_900_000_000, "prepared at the pace of groups");
@@ -170,6 +189,36 @@ mod tests {
         let most = 2 + clock.nanos() / 200_000_000;
         let failures = log.stats().prepare_failures;
         assert!(failures <= most, "{failures} attempts, {most} at most");
+    }
+
+    /// A record that is on its way for a second keeps a log busy, and its next segment waits.
+    #[test]
+    fn a_segment_is_prepared_while_nothing_is_written_and_waits_for_what_is() {
+        let disk = SimDisk::new(7);
+        let policy = GroupPolicy::new().delay(Duration::from_secs(1));
+        let options =
+            LogOptions::new().segment_bytes(4 << 20).prepare_bytes_per_second(16 << 20).group(policy);
+        let (log, _) = options.open_sim(&disk).unwrap();
+        let clock = Clock::real();
+        let until = |ms: u64| {
+            while clock.nanos() < ms * 1_000_000 {
+                std::thread::yield_now();
+            }
+        };
+        let ticket = log.append_next(Epoch::ZERO, 0, b"on its way").unwrap();
+        until(40);
+        let before = disk.operations();
+        until(400);
+        let after = disk.operations();
+        let is_on_its_way = log.durable_zxid() < ticket.zxid();
+        assert!(!is_on_its_way || before == after, "prepared beside a record");
+        assert!(!is_on_its_way || log.shared.inner().core.wants_next());
+        ticket.wait().unwrap();
+        while log.shared.inner().core.wants_next() {
+            assert!(clock.nanos() < 60_000_000_000, "not prepared at rest");
+            std::thread::yield_now();
+        }
+        log.close().unwrap();
     }
 
     /// What has no time to lose does: a segment that fills up faster than the next one is made.
