@@ -32,7 +32,7 @@ impl Foundation {
     /// - [`ErrorKind::Locked`](crate::ErrorKind::Locked), [`ErrorKind::Io`](crate::ErrorKind::Io).
     pub(crate) fn begin(dest: &Path, options: &EngineOptions) -> Result<Foundation> {
         options.check()?;
-        let home = Directories::open(dest, options.log_dir.as_deref(), options.log.backend)?;
+        let home = Directories::open(dest, options.log_dir.as_deref(), options.log.backend_choice())?;
         Foundation::begin_in(Arc::new(home), options)
     }
 

@@ -89,7 +89,8 @@ impl EngineOptions {
         dir: impl AsRef<Path>,
         observer: impl Observer + Send + 'static,
     ) -> Result<(Engine, OpenReport)> {
-        let home = super::home::Directories::open(dir.as_ref(), self.log_dir.as_deref(), self.log.backend)?;
+        let home =
+            super::home::Directories::open(dir.as_ref(), self.log_dir.as_deref(), self.log.backend_choice())?;
         self.open_home(Arc::new(home), Box::new(observer))
     }
 

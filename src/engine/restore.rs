@@ -193,7 +193,7 @@ pub fn restore_in_place(
     what: &RestoreOptions,
 ) -> Result<RestoreReport> {
     options.check()?;
-    let home = Directories::open(dir.as_ref(), options.log_dir.as_deref(), options.log.backend)?;
+    let home = Directories::open(dir.as_ref(), options.log_dir.as_deref(), options.log.backend_choice())?;
     in_place(&(Arc::new(home) as Arc<dyn Home>), options, what)
 }
 

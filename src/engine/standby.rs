@@ -81,7 +81,7 @@ impl EngineOptions {
     pub fn open_standby(&self, dir: impl AsRef<Path>) -> Result<Standby> {
         let dir = dir.as_ref().to_owned();
         let reading = Arc::new(Directories::open_to_read(&dir, self.log_dir.as_deref())?);
-        let (log_dir, backend) = (self.log_dir.clone(), self.log.backend);
+        let (log_dir, backend) = (self.log_dir.clone(), self.log.backend_choice());
         let writing = move || -> Result<Arc<dyn Home>> {
             Ok(Arc::new(Directories::open(&dir, log_dir.as_deref(), backend)?))
         };

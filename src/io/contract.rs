@@ -33,7 +33,9 @@ impl fmt::Display for Backend {
 /// Which backend to ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum BackendChoice {
-    /// io_uring where the kernel grants it, else threads; [`BackendInfo::refused`] says why.
+    /// What was measured to be best (`docs/decisions/0002-group-commit.md`): a log with one group in flight has the thread
+    /// that leads it write it plainly; one with several has its committers write through io_uring where the kernel grants
+    /// it, else plainly as well: [`BackendInfo::refused`] says why.
     #[default]
     Auto,
     /// io_uring or an error.

@@ -41,7 +41,7 @@ impl LogOptions {
     ///   its bounds. [`ErrorKind::NoSpace`], [`ErrorKind::Io`].
     pub fn open(&self, dir: impl AsRef<Path>) -> Result<(Log, RecoveryReport)> {
         self.check()?;
-        let disk = open_log_dir(dir.as_ref(), self.backend)?;
+        let disk = open_log_dir(dir.as_ref(), self.backend_choice())?;
         self.open_on(&disk, None, None)
     }
 
@@ -61,7 +61,7 @@ impl LogOptions {
         mut visit: impl FnMut(Record<'_>),
     ) -> Result<(Log, RecoveryReport)> {
         self.check()?;
-        let disk = open_log_dir(dir.as_ref(), self.backend)?;
+        let disk = open_log_dir(dir.as_ref(), self.backend_choice())?;
         self.open_replaying_on(&disk, after, &mut visit)
     }
 

@@ -259,6 +259,15 @@ impl LogOptions {
         self
     }
 
+    /// What to open the directory with. A ring ends a durable direct write in the kernel's workers, each of which waits for a
+    /// processor; with one group in flight nothing is gained for it.
+    pub(crate) fn backend_choice(&self) -> BackendChoice {
+        match self.backend {
+            BackendChoice::Auto if self.group.in_flight_max == 1 => BackendChoice::Threads,
+            choice => choice,
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         self.group.check()?;
         let segment = limits::SEGMENT_BYTES_MIN..=limits::SEGMENT_BYTES_MAX;

@@ -69,6 +69,11 @@ impl GroupCommit {
             || self.forming.count >= self.bounds.group_records_max
     }
 
+    /// Whether what a committer waits for is here: the group starts however early it is.
+    pub(crate) fn is_gathered(&self) -> bool {
+        self.policy.are_all_here(self.forming.count) || self.is_full()
+    }
+
     fn launch(&mut self, kind: GroupKind, now_ns: u64) -> Started {
         let body = self.forming.body_bytes() as u64;
         // A group that was admitted before the roll was asked for may find no next segment: then a later one rolls.

@@ -77,6 +77,11 @@ impl Policy {
         self.expected = 0;
     }
 
+    /// Whether nobody who is expected is missing in a group of `records`: nothing is left to wait for.
+    pub(super) fn are_all_here(&self, records: u32) -> bool {
+        self.delay_ns == 0 && records >= self.expected
+    }
+
     /// Whether a group of `records`, the first of which came at `opened_ns`, may start.
     pub(super) fn readiness(&self, leader: Leader, records: u32, opened_ns: u64, now_ns: u64) -> Readiness {
         let mut start_ns = opened_ns.saturating_add(self.delay_ns);
@@ -95,7 +100,7 @@ impl Policy {
         if records < self.expected {
             start_ns = start_ns.max(self.released_ns.saturating_add(bound));
         }
-        if self.delay_ns == 0 && records >= self.expected || start_ns <= now_ns {
+        if self.are_all_here(records) || start_ns <= now_ns {
             Readiness::Now
         } else {
             Readiness::At(start_ns)

@@ -59,7 +59,9 @@ impl Shared {
                 }
                 Begin::WaitUntil(at) => {
                     let wait = at.saturating_sub(self.clock.nanos());
-                    self.room.wait_for(&mut inner, Duration::from_nanos(wait));
+                    inner.gatherers += 1;
+                    self.gathered.wait_for(&mut inner, Duration::from_nanos(wait));
+                    inner.gatherers = inner.gatherers.saturating_sub(1);
                     if self.stop.load(Ordering::Acquire) {
                         return;
                     }
@@ -129,4 +131,60 @@ impl Shared {
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::base::{Clock, Epoch, Zxid};
+    use crate::io::Backend;
+    use crate::log::{AppendTicket, Gather, GroupPolicy, LogOptions, Record};
+    use crate::sim::SimDisk;
+
+    /// A record that makes its group complete ends the wait for it: of a tenth of a second in each of thirty rounds.
+    #[test]
+    fn a_committer_that_gathers_starts_when_the_last_record_is_here() {
+        let policy = GroupPolicy::new().gather(Gather::Always(Duration::from_millis(100)));
+        let (log, _) =
+            LogOptions::new().segment_bytes(1 << 20).group(policy).open_sim(&SimDisk::new(7)).unwrap();
+        let clock = Clock::real();
+        let append = |payload: &[u8]| log.append_next(Epoch::ZERO, 0, payload).unwrap();
+        let until_durable = |ticket: &AppendTicket| {
+            while !ticket.is_durable().unwrap() {
+                std::thread::yield_now();
+            }
+        };
+        for round in 0..30_u64 {
+            // Two that are acknowledged together are expected back together.
+            let record = |n| Record {
+                zxid: Zxid::new(round * 4 + n),
+                epoch: Epoch::ZERO,
+                time_ms: 0,
+                payload: b"one of two",
+            };
+            until_durable(&log.append_batch(&[record(1), record(2)]).unwrap());
+            let first = append(b"the first");
+            while !first.is_durable().unwrap() && log.shared.inner().gatherers == 0 {
+                std::thread::yield_now();
+            }
+            until_durable(&append(b"the second"));
+        }
+        assert!(clock.nanos() < 2_000_000_000, "waited for nobody: {} ms", clock.nanos() / 1_000_000);
+        log.close().unwrap();
+    }
+
+    /// A ring is for several groups in flight, and for those who ask for it.
+    #[test]
+    fn one_group_in_flight_is_written_plainly() {
+        let dir = tempfile::tempdir().unwrap();
+        let (log, report) = LogOptions::new().segment_bytes(1 << 20).open(dir.path()).unwrap();
+        assert_eq!((log.backend().backend, report.backend.refused), (Backend::Threads, None));
+        log.close().unwrap();
+        let several = LogOptions::new().group(GroupPolicy::new().in_flight_max(2));
+        let (log, _) = several.open(dir.path()).unwrap();
+        let info = log.backend();
+        assert_eq!(info.backend == Backend::Threads, info.refused.is_some());
+        log.close().unwrap();
+    }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     pub(super) inner: HotLock<Inner>,
     /// For those who wait for room, for a segment, or for everything to be written.
     pub(super) room: HotCondition,
+    /// For the committer that waits for more records of its group.
+    pub(super) gathered: HotCondition,
     /// For the preparer.
     pub(super) prepare: HotCondition,
     pub(super) durable: Watermark,
@@ -92,6 +94,8 @@ pub(crate) struct Inner {
     pub(super) timed_batch: Option<u64>,
     /// Whether the keeper sleeps without a tick.
     pub(super) asleep: bool,
+    /// Committers that wait for more records, and were not told yet that they are here.
+    pub(super) gatherers: u32,
     /// Threads that wait for `room`.
     pub(super) room_waiters: u32,
     pub(super) last_activity_ns: u64,
@@ -144,12 +148,14 @@ impl Shared {
             random,
             timed_batch: None,
             asleep: false,
+            gatherers: 0,
             room_waiters: 0,
             last_activity_ns: clock.nanos(),
         };
         Ok(Arc::new(Shared {
             inner: HotLock::new(inner),
             room: HotCondition::new(),
+            gathered: HotCondition::new(),
             prepare: HotCondition::new(),
             durable: Watermark::new(opened.position.last_zxid),
             epoch: AtomicU64::new(opened.position.epoch.get()),
@@ -216,6 +222,11 @@ impl Shared {
                     if inner.asleep {
                         inner.asleep = false;
                         self.keeper.wake_one();
+                    }
+                    if inner.gatherers > 0 && inner.core.is_gathered() {
+                        inner.gatherers = 0;
+                        drop(inner);
+                        self.gathered.notify_all();
                     }
                     return Ok((last_zxid, batch));
                 }

@@ -43,6 +43,7 @@ impl Threads {
         shared.tell_to_stop();
         shared.prepare.notify_all();
         shared.room.notify_all();
+        shared.gathered.notify_all();
         shared.keeper.wake_all();
         shared.helpers.wake_all();
         let stuck = shared.is_stuck();
