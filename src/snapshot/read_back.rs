@@ -61,7 +61,6 @@ impl ReadBack {
 
     fn read_up_to(&mut self, file: &dyn File, written: u64) -> Result<()> {
         let bytes = usize::try_from(written - self.read).expect("a piece");
-        self.piece.clear();
         self.piece.reserve_total(bytes);
         self.piece.resize_zeroed(bytes);
         let got = file.read_at(self.read, self.piece.as_mut_slice());
