@@ -23,7 +23,7 @@ use support::args::BenchArgs;
 use support::csv::Csv;
 use support::now;
 use support::process::{forget_peak_memory, peak_memory_bytes};
-use support::writers::{Load, Reached, rest, run, run_tasks};
+use support::writers::{Load, Reached, pause, run, run_tasks};
 
 const WARM_UP: Duration = Duration::from_millis(300);
 /// Long enough for a log at rest to make its next segment.
@@ -112,7 +112,7 @@ fn bare_log(dir: &Path, load: Load, measured: Duration) -> Reached {
     let dir = tempfile::tempdir_in(dir).expect("make a directory");
     let (log, _) = LogOptions::new().open(dir.path()).expect("open a log");
     log.advance_epoch(Epoch::new(1)).expect("begin an epoch");
-    rest(REST);
+    pause(REST);
     let append = |log: &Log| log.append_next(Epoch::new(1), TIME_MS, &RECORD).expect("append");
     run(load, WARM_UP, measured, || append(&log), |ticket| assert!(ticket.wait().is_ok()), || {})
 }
@@ -121,7 +121,7 @@ fn submitting(dir: &Path, load: Load, measured: Duration) -> Reached {
     let dir = tempfile::tempdir_in(dir).expect("make a directory");
     let (engine, _) = options().open(dir.path()).expect("open an engine");
     fill(&engine, 1000);
-    rest(REST);
+    pause(REST);
     let next = AtomicU64::new(0);
     run(load, WARM_UP, measured, || set(&engine, &next, 1000, &DATA), answered, || {})
 }
@@ -130,7 +130,7 @@ fn bare_log_tasks(dir: &Path, tasks: usize, measured: Duration) -> Reached {
     let dir = tempfile::tempdir_in(dir).expect("make a directory");
     let (log, _) = LogOptions::new().open(dir.path()).expect("open a log");
     log.advance_epoch(Epoch::new(1)).expect("begin an epoch");
-    rest(REST);
+    pause(REST);
     run_tasks(tasks, WARM_UP, measured, move || {
         let ticket = log.append_next(Epoch::new(1), TIME_MS, &RECORD).expect("append");
         async { assert!(ticket.await.is_ok()) }
@@ -141,7 +141,7 @@ fn submitting_tasks(dir: &Path, tasks: usize, measured: Duration) -> Reached {
     let dir = tempfile::tempdir_in(dir).expect("make a directory");
     let (engine, _) = options().open(dir.path()).expect("open an engine");
     fill(&engine, 1000);
-    rest(REST);
+    pause(REST);
     let next = AtomicU64::new(0);
     run_tasks(tasks, WARM_UP, measured, move || {
         let ticket = set(&engine, &next, 1000, &DATA);

@@ -122,7 +122,8 @@ fn chosen_policies(args: &BenchArgs) -> Vec<Policy> {
 fn measure_log(dir: &Path, device: &Device, policy: &Policy, load: Load, times: Times) -> Row {
     let dir = tempfile::tempdir_in(dir).expect("make a directory for the log");
     let (log, _report) = policy.options.open(dir.path()).expect("open the log");
-    writers::rest(times.warm_up);
+    // At rest it makes its next segment.
+    writers::pause(times.warm_up);
     let submit = || log.append_next(Epoch::ZERO, TIME_MS, &RECORD).expect("append");
     let wait = |ticket: AppendTicket| {
         ticket.wait().expect("wait until durable");

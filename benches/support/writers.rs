@@ -137,11 +137,6 @@ fn write_until_stopped<T>(
 }
 
 #[expect(clippy::disallowed_methods, reason = "the load runs in other threads; this one only keeps the time")]
-/// Between an opening and the first load: a log that is at rest makes itself ready.
-pub(crate) fn rest(duration: Duration) {
-    pause(duration);
-}
-
-fn pause(duration: Duration) {
+pub(crate) fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }

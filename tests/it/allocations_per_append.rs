@@ -1,7 +1,7 @@
 //! An append on a warm log takes no memory: not to encode, not for its ticket, not to wait, and not to write
 //! the group itself, which a thread that waits does.
 
-use arborlog::{BackendChoice, Epoch, Log, LogOptions};
+use arborlog::{BackendChoice, Epoch, GroupPolicy, Log, LogOptions};
 
 use crate::allocations::allocations;
 
@@ -10,9 +10,12 @@ const PAYLOAD: [u8; 200] = [7; 200];
 
 #[test]
 fn an_append_and_its_wait_allocate_nothing() {
-    for backend in [BackendChoice::Auto, BackendChoice::Threads] {
+    // A ring is there for several groups in flight.
+    for (backend, groups) in [(BackendChoice::Auto, 1), (BackendChoice::Auto, 2), (BackendChoice::Threads, 1)]
+    {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("make a directory");
-        let (log, report) = LogOptions::new().backend(backend).open(dir.path()).expect("open a log");
+        let options = LogOptions::new().backend(backend).group(GroupPolicy::new().in_flight_max(groups));
+        let (log, report) = options.open(dir.path()).expect("open a log");
         let backend = report.backend.backend;
         append_and_wait(&log, APPENDS);
         let ((), count) = allocations(|| append_and_wait(&log, APPENDS));

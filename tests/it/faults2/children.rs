@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use arborlog::{AppendTicket, BackendChoice, Epoch, Log, LogOptions, WriteMode};
+use arborlog::{AppendTicket, BackendChoice, Epoch, GroupPolicy, Log, LogOptions, WriteMode};
 
 use super::support::{now, pause, put_range, small, t};
 
@@ -86,8 +86,10 @@ fn options() -> LogOptions {
         Ok("Auto") => BackendChoice::Auto,
         _ => BackendChoice::Threads,
     };
+    // With one group in flight `Auto` asks for no ring.
+    let groups = if backend == BackendChoice::Auto { 2 } else { 1 };
     let mode = if std::env::var_os(UNSYNCED).is_some() { WriteMode::Unsynced } else { WriteMode::default() };
-    small().backend(backend).write_mode(mode)
+    small().backend(backend).group(GroupPolicy::new().in_flight_max(groups)).write_mode(mode)
 }
 
 fn open(dir: &Path) -> Log {
