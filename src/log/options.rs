@@ -228,7 +228,8 @@ impl LogOptions {
     }
 
     /// Pace of the background writing of zeros (1 MiB to 1 TiB a second; default 100 MiB). It goes faster by
-    /// itself when the segment in use fills up sooner.
+    /// itself when the segment in use fills up sooner. The zeros are written as soon as nothing else was for 20 ms; else
+    /// from the time on when a quarter of the segment in use is full.
     #[must_use]
     pub fn prepare_bytes_per_second(mut self, bytes: u64) -> LogOptions {
         self.prepare_bytes_per_second = bytes;
