@@ -194,6 +194,12 @@ impl Preparation {
         }
     }
 
+    /// Gives up a segment that is not ready, and its file.
+    pub(crate) fn abandon(&mut self) {
+        // What cannot be removed now is by the next open.
+        self.discard().ok();
+    }
+
     fn discard(&mut self) -> Result<()> {
         self.file = None;
         self.filled = 0;

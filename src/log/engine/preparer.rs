@@ -27,6 +27,10 @@ impl Shared {
                     Err(error) => break Err(error),
                 }
                 if !self.pace(&preparation) {
+                    // Half a segment is of no use to the next open, which would remove it. After a failure nothing is touched.
+                    if self.failure().is_none() {
+                        preparation.abandon();
+                    }
                     return;
                 }
             };
@@ -219,6 +223,22 @@ mod tests {
             std::thread::yield_now();
         }
         log.close().unwrap();
+    }
+
+    /// A close takes what is half prepared with it, and not what is ready.
+    #[test]
+    fn a_close_leaves_no_half_segment_behind() {
+        let disk = SimDisk::new(7);
+        let options = LogOptions::new().segment_bytes(4 << 20).prepare_bytes_per_second(1 << 20);
+        let (log, _) = options.open_sim(&disk).unwrap();
+        let is_half = |name: &String| name.ends_with(".seg.tmp");
+        let clock = Clock::real();
+        while !disk.names().iter().any(is_half) {
+            assert!(clock.nanos() < 60_000_000_000, "not prepared at rest");
+            std::thread::yield_now();
+        }
+        log.close().unwrap();
+        assert!(!disk.names().iter().any(is_half), "{:?}", disk.names());
     }
 
     /// What has no time to lose does: a segment that fills up faster than the next one is made.
