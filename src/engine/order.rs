@@ -80,7 +80,7 @@ impl Order {
     pub(super) fn submit(
         &mut self,
         log: &Log,
-        pipeline: &Arc<Pipeline>,
+        pipeline: &Pipeline,
         request: &Request<'_>,
         caller: &Caller<'_>,
         (time_ms, mut place): (i64, Place),
@@ -113,7 +113,7 @@ impl Order {
     pub(super) fn append(
         &mut self,
         log: &Log,
-        pipeline: &Arc<Pipeline>,
+        pipeline: &Pipeline,
         txn: TxnBuf,
         place: Place,
     ) -> Result<Ticket> {
@@ -142,7 +142,7 @@ impl Order {
     fn log(
         &mut self,
         log: &Log,
-        pipeline: &Arc<Pipeline>,
+        pipeline: &Pipeline,
         txn: TxnBuf,
         found: Option<Box<Found>>,
         place: Place,
@@ -161,7 +161,7 @@ impl Order {
                 pipeline.logged(zxid);
                 pipeline.counters.logged(bytes);
                 self.is_snapshot_due |= self.trigger.count(1, bytes);
-                Ok(Ticket::new(durable, slot, pipeline.clone()))
+                Ok(Ticket::new(durable, slot))
             }
             Err(error) => {
                 pipeline.pop_newest(zxid);

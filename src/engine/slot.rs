@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use super::answer::Answer;
 use crate::base::Result;
 
-/// Where an answer is put, once, and taken from, once.
+/// Where an answer is put, once, and looked at until it is taken.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     is_filled: AtomicBool,
@@ -40,16 +40,21 @@ impl Slot {
         self.is_filled.load(Ordering::Acquire)
     }
 
-    /// Waits for the answer, at most so long. None if the time ran out.
-    pub(super) fn wait(&self, timeout: Option<Duration>) -> Option<Result<Answer>> {
+    /// Waits for the answer and takes it: for who does not come again.
+    pub(super) fn wait_and_take(&self) -> Result<Answer> {
         let mut state = self.state.lock();
-        let is_empty = |state: &mut State| state.answer.is_none();
-        match timeout {
-            None => self.filled.wait_while(&mut state, is_empty),
-            Some(timeout) => {
-                self.filled.wait_while_for(&mut state, is_empty, timeout);
+        loop {
+            if let Some(answer) = state.answer.take() {
+                return answer;
             }
+            self.filled.wait(&mut state);
         }
+    }
+
+    /// Waits for the answer, at most so long. None if the time ran out.
+    pub(super) fn wait(&self, timeout: Duration) -> Option<Result<Answer>> {
+        let mut state = self.state.lock();
+        self.filled.wait_while_for(&mut state, |state| state.answer.is_none(), timeout);
         state.answer.clone()
     }
 
@@ -60,5 +65,23 @@ impl Slot {
             state.waker = Some(waker.clone());
         }
         state.answer.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Zxid;
+    use crate::tree::Outcome;
+
+    #[test]
+    fn an_answer_that_was_looked_at_can_still_be_taken() {
+        let slot = Slot::default();
+        let answer = Answer { zxid: Zxid::new(1), time_ms: 2, outcome: Outcome::Done, found: None };
+        assert!(slot.poll(Waker::noop()).is_none() && slot.wait(Duration::ZERO).is_none());
+        slot.fill(Ok(answer.clone()));
+        assert_eq!(slot.wait(Duration::ZERO).unwrap().unwrap(), answer);
+        assert_eq!(slot.poll(Waker::noop()).unwrap().unwrap(), answer);
+        assert_eq!(slot.wait_and_take().unwrap(), answer);
     }
 }

@@ -6,7 +6,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::answer::Answer;
-use super::pipeline::{Commit, Pipeline};
 use super::slot::Slot;
 use crate::base::{Error, ErrorKind, Result, Zxid};
 use crate::log::AppendTicket;
@@ -22,12 +21,11 @@ pub struct Ticket {
     durable: AppendTicket,
     is_durable: bool,
     slot: Arc<Slot>,
-    pipeline: Arc<Pipeline>,
 }
 
 impl Ticket {
-    pub(super) fn new(durable: AppendTicket, slot: Arc<Slot>, pipeline: Arc<Pipeline>) -> Ticket {
-        Ticket { durable, is_durable: false, slot, pipeline }
+    pub(super) fn new(durable: AppendTicket, slot: Arc<Slot>) -> Ticket {
+        Ticket { durable, is_durable: false, slot }
     }
 
     /// The txn's zxid.
@@ -52,9 +50,9 @@ impl Ticket {
     /// # Errors
     /// [`ErrorKind::Poisoned`] if a write failed, [`ErrorKind::Closed`] if the engine was closed before it was applied.
     pub fn wait(self) -> Result<Answer> {
-        let Ticket { durable, slot, pipeline, .. } = self;
-        apply(&pipeline, &slot, durable.wait()?);
-        slot.wait(None).expect("without a timeout, an answer comes")
+        self.durable.wait_on()?;
+        self.apply();
+        self.slot.wait_and_take()
     }
 
     /// The same, at most for `timeout`. The ticket stays good.
@@ -62,22 +60,23 @@ impl Ticket {
     /// # Errors
     /// As [`wait`](Ticket::wait), and [`ErrorKind::Timeout`].
     pub fn wait_timeout(&self, timeout: Duration) -> Result<Answer> {
-        let begin_ns = self.pipeline.counters.now_ns();
+        let begin_ns = self.durable.now_ns();
         let zxid = self.durable.wait_timeout(timeout)?;
-        apply(&self.pipeline, &self.slot, zxid);
+        self.apply();
         // What is left of it.
-        let passed = Duration::from_nanos(self.pipeline.counters.now_ns().saturating_sub(begin_ns));
-        self.slot.wait(Some(timeout.saturating_sub(passed))).unwrap_or_else(|| {
+        let passed = Duration::from_nanos(self.durable.now_ns().saturating_sub(begin_ns));
+        self.slot.wait(timeout.saturating_sub(passed)).unwrap_or_else(|| {
             let why = format!("zxid {zxid} is durable, but is not applied after {timeout:?}");
             Err(Error::new(ErrorKind::Timeout, "timeout", why))
         })
     }
-}
 
-/// Applies what is durable, unless whoever wrote it has done so, or the server decides.
-fn apply(pipeline: &Pipeline, slot: &Slot, durable: Zxid) {
-    if !slot.is_filled() && pipeline.commit() == Commit::WhenDurable {
-        pipeline.apply_through(durable);
+    /// Applies what is durable, unless whoever wrote it has done so, or the server decides: only where it does not, the
+    /// log has somebody to tell. So a ticket needs no share of its own in the pipeline, which all would count up and down.
+    fn apply(&self) {
+        if !self.slot.is_filled() {
+            self.durable.tell_durable();
+        }
     }
 }
 
@@ -92,7 +91,7 @@ impl Future for Ticket {
                 Poll::Ready(Ok(_)) => self.is_durable = true,
             }
         }
-        apply(&self.pipeline, &self.slot, self.durable.zxid());
+        self.apply();
         self.slot.poll(cx.waker()).map_or(Poll::Pending, Poll::Ready)
     }
 }

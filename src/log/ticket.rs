@@ -45,7 +45,25 @@ impl AppendTicket {
     /// # Errors
     /// [`ErrorKind::Poisoned`] if a write failed: nothing is known of this record.
     pub fn wait(self) -> Result<Zxid> {
+        self.wait_on()
+    }
+
+    /// The same. The ticket stays good.
+    pub(crate) fn wait_on(&self) -> Result<Zxid> {
         self.shared.wait(self.zxid, self.batch, None).map(|_| self.zxid)
+    }
+
+    /// Tells whoever is called with each new last durable zxid, if anybody is, that it is this record's at least: for
+    /// who has learned it before.
+    pub(crate) fn tell_durable(&self) {
+        if let Some(call) = self.shared.on_durable.get() {
+            (call.0)(self.zxid);
+        }
+    }
+
+    /// Monotonic nanoseconds.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.shared.clock.nanos()
     }
 
     /// Blocks until the record is durable, at most for `timeout`. The ticket stays good.
