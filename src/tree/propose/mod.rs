@@ -6,6 +6,7 @@ mod context;
 mod nodes;
 mod options;
 mod outstanding;
+mod paths;
 mod proposal;
 mod proposer;
 mod quota;

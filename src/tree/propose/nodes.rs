@@ -19,7 +19,7 @@ impl Step<'_> {
         let owner = self.owner(request.mode)?;
         let parent_path = path::parent_loosely(request.path)?;
         let acl = self.fix_acl(request.acl)?;
-        let mut parent = self.node(parent_path)?;
+        let (mut parent, parent_at) = self.node_to_change(parent_path)?;
         self.allow(&parent, Perms::CREATE)?;
         let (path, cversion) = self.free_path(request, parent.stored.cversion)?;
         if matches!(parent.stored.owner, Owner::Session(_)) {
@@ -32,7 +32,7 @@ impl Step<'_> {
         let parent_cversion = cversion.wrapping_add(1);
         parent.child_count += 1;
         (parent.stored.cversion, parent.stored.pzxid) = (parent_cversion, zxid);
-        self.put(parent_path, Some(parent));
+        self.put_at(parent_at, parent_path, parent);
         let stored = StoredStat::created(zxid, time_ms, owner);
         let node = NodeState { stored, child_count: 0, data_bytes, acl: AclState::Set(acl.clone()) };
         self.put(&path, Some(node));
@@ -154,13 +154,13 @@ impl Step<'_> {
     ) -> Result<Body<'r>, Code> {
         self.is_not_closing()?;
         path::check_path(path)?;
-        let mut node = self.node(path)?;
+        let (mut node, at) = self.node_to_change(path)?;
         self.allow(&node, Perms::WRITE)?;
         let data_bytes = len_of(data);
         self.check_quota(path, 0, signed(data_bytes) - signed(node.data_bytes))?;
         let version = next_version(node.stored.version, version)?;
         self.write(&mut node, data_bytes, version);
-        self.put(path, Some(node));
+        self.put_at(at, path, node);
         self.note_limits(path, data);
         Ok(Body::SetData { path, data, version })
     }
@@ -168,10 +168,10 @@ impl Step<'_> {
     /// The configuration's version is always -1: it stands in the data.
     pub(super) fn reconfig<'r>(&mut self, data: Option<&'r [u8]>) -> Result<Body<'r>, Code> {
         self.is_not_closing()?;
-        let mut node = self.node(path::CONFIG)?;
+        let (mut node, at) = self.node_to_change(path::CONFIG)?;
         self.allow(&node, Perms::WRITE)?;
         self.write(&mut node, len_of(data), -1);
-        self.put(path::CONFIG, Some(node));
+        self.put_at(at, path::CONFIG, node);
         Ok(Body::Reconfig { path: path::CONFIG, data, version: -1 })
     }
 
@@ -185,13 +185,13 @@ impl Step<'_> {
         self.is_not_closing()?;
         path::check_path(path)?;
         let acl = self.fix_acl(acl)?;
-        let mut node = self.node(path)?;
+        let (mut node, at) = self.node_to_change(path)?;
         self.allow(&node, Perms::ADMIN)?;
         let version = next_version(node.stored.aversion, version)?;
         node.stored.aversion = version;
         // From here on it is this list that requests have to pass, though the tree has the old one.
         node.acl = AclState::Set(acl.clone());
-        self.put(path, Some(node));
+        self.put_at(at, path, node);
         Ok(Body::SetAcl { path, acl, version })
     }
 

@@ -6,6 +6,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
 
 use super::super::owner::Owner;
 use super::super::quota::QuotaState;
+use super::paths::{PathAt, Paths};
 use super::state::{NodeState, SessionState};
 use crate::base::Zxid;
 
@@ -16,7 +17,7 @@ use crate::base::Zxid;
 /// back.
 ///
 /// Whoever holds the order gets all of this from another processor, so it is little: a change is written once, beside
-/// the last one, and found by its number.
+/// the last one, and found by its number; and so are the paths, each behind the last one.
 #[derive(Debug, Default)]
 pub(super) struct Outstanding {
     /// Oldest first.
@@ -26,6 +27,8 @@ pub(super) struct Outstanding {
     /// The number of the latest change of each that is touched.
     latest: HashTable<u64>,
     hasher: DefaultHashBuilder,
+    /// Of the changes, in their order.
+    paths: Paths,
     notes: Notes,
 }
 
@@ -36,6 +39,15 @@ struct Notes {
     quotas: usize,
     /// For each session the nodes that it will own.
     ephemerals: HashMap<i64, HashSet<Arc<str>>>,
+}
+
+/// Where the latest change of something is, if there is one: looked for once, and good until the next change of the
+/// same.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Latest {
+    /// That of its key.
+    hash: u64,
+    number: Option<u64>,
 }
 
 /// What the changes make of something.
@@ -63,10 +75,10 @@ struct Change {
 #[derive(Debug)]
 enum Made {
     /// `None`: it is deleted.
-    Node(Arc<str>, Option<NodeState>),
+    Node(PathAt, Option<NodeState>),
     Session(i64, SessionState),
     /// `None` for one whose limits were deleted.
-    Quota(Arc<str>, Option<QuotaState>),
+    Quota(PathAt, Option<QuotaState>),
 }
 
 /// What a change is of.
@@ -78,18 +90,25 @@ enum Key<'k> {
 }
 
 impl Made {
-    fn key(&self) -> Key<'_> {
+    fn key<'p>(&self, paths: &'p Paths) -> Key<'p> {
         match self {
-            Made::Node(path, _) => Key::Node(path),
+            Made::Node(path, _) => Key::Node(paths.get(*path)),
             Made::Session(id, _) => Key::Session(*id),
-            Made::Quota(root, _) => Key::Quota(root),
+            Made::Quota(root, _) => Key::Quota(paths.get(*root)),
+        }
+    }
+
+    fn path(&self) -> Option<PathAt> {
+        match self {
+            Made::Node(path, _) | Made::Quota(path, _) => Some(*path),
+            Made::Session(..) => None,
         }
     }
 
     /// The session that will own the node, and its path.
-    fn ephemeral(&self) -> Option<(i64, &Arc<str>)> {
+    fn ephemeral(&self) -> Option<(i64, PathAt)> {
         let Made::Node(path, Some(state)) = self else { return None };
-        if let Owner::Session(id) = state.stored.owner { Some((id, path)) } else { None }
+        if let Owner::Session(id) = state.stored.owner { Some((id, *path)) } else { None }
     }
 }
 
@@ -101,7 +120,17 @@ impl Outstanding {
 
     /// What will be at a path.
     pub(super) fn node(&self, path: &str) -> Pending<&NodeState> {
-        match self.made(Key::Node(path)) {
+        if self.latest.is_empty() { Pending::Untouched } else { self.node_at(self.latest_of(path)) }
+    }
+
+    /// Where the latest change of a node is.
+    pub(super) fn latest_of(&self, path: &str) -> Latest {
+        self.find(Key::Node(path))
+    }
+
+    /// What will be there.
+    pub(super) fn node_at(&self, latest: Latest) -> Pending<&NodeState> {
+        match latest.number.map(|number| &self.change(number).made) {
             Some(Made::Node(_, Some(state))) => Pending::Is(state),
             Some(_) => Pending::Gone,
             None => Pending::Untouched,
@@ -109,9 +138,9 @@ impl Outstanding {
     }
 
     /// All nodes that changes touch, in no order.
-    pub(super) fn nodes(&self) -> impl Iterator<Item = (&Arc<str>, Option<&NodeState>)> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (&str, Option<&NodeState>)> {
         self.latest.iter().filter_map(|number| match &self.change(*number).made {
-            Made::Node(path, state) => Some((path, state.as_ref())),
+            Made::Node(path, state) => Some((self.paths.get(*path), state.as_ref())),
             _ => None,
         })
     }
@@ -139,25 +168,28 @@ impl Outstanding {
     }
 
     pub(super) fn set_node(&mut self, zxid: Zxid, path: &str, state: Option<NodeState>) {
-        let hash = self.hash(Key::Node(path));
-        let before = self.find(hash, Key::Node(path));
-        let path = match before.map(|number| &self.change(number).made) {
-            Some(Made::Node(path, _)) => Arc::clone(path),
-            _ => Arc::from(path),
-        };
-        self.push(Change { zxid, hash, before, made: Made::Node(path, state) });
+        self.set_node_at(zxid, self.latest_of(path), path, state);
+    }
+
+    /// The same where its latest change is known.
+    pub(super) fn set_node_at(&mut self, zxid: Zxid, at: Latest, path: &str, state: Option<NodeState>) {
+        debug_assert_eq!(
+            self.latest_of(path).number,
+            at.number,
+            "{path} was changed since it was looked for"
+        );
+        let path = self.paths.add(path);
+        self.push(zxid, at, Made::Node(path, state));
     }
 
     pub(super) fn set_session(&mut self, zxid: Zxid, id: i64, state: SessionState) {
-        let hash = self.hash(Key::Session(id));
-        let before = self.find(hash, Key::Session(id));
-        self.push(Change { zxid, hash, before, made: Made::Session(id, state) });
+        self.push(zxid, self.find(Key::Session(id)), Made::Session(id, state));
     }
 
     pub(super) fn set_quota(&mut self, zxid: Zxid, root: &str, state: Option<QuotaState>) {
-        let hash = self.hash(Key::Quota(root));
-        let before = self.find(hash, Key::Quota(root));
-        self.push(Change { zxid, hash, before, made: Made::Quota(Arc::from(root), state) });
+        let at = self.find(Key::Quota(root));
+        let root = self.paths.add(root);
+        self.push(zxid, at, Made::Quota(root, state));
     }
 
     /// Forgets what the tree has by now.
@@ -167,7 +199,10 @@ impl Outstanding {
             self.first += 1;
             if let Ok(entry) = self.latest.find_entry(oldest.hash, |latest| *latest == number) {
                 entry.remove();
-                self.notes.change(Some(&oldest.made), None);
+                self.notes.change(Some(&oldest.made), None, &self.paths);
+            }
+            if let Some(path) = oldest.made.path() {
+                self.paths.forget(path);
             }
         }
     }
@@ -203,13 +238,16 @@ impl Outstanding {
             None => drop(entry.remove()),
         }
         let before = before.map(|before| &self.changes[place(before, self.first)].made);
-        self.notes.change(Some(&newest.made), before);
+        self.notes.change(Some(&newest.made), before, &self.paths);
+        if let Some(path) = newest.made.path() {
+            self.paths.take_back(path);
+        }
     }
 
-    fn push(&mut self, change: Change) {
+    fn push(&mut self, zxid: Zxid, at: Latest, made: Made) {
         let number = self.first + self.changes.len() as u64;
-        let (hash, before) = (change.hash, change.before);
-        self.changes.push_back(change);
+        let Latest { hash, number: before } = at;
+        self.changes.push_back(Change { zxid, hash, before, made });
         let (changes, first) = (&self.changes, self.first);
         if let Some(before) = before {
             let latest = self.latest.find_mut(hash, |latest| *latest == before);
@@ -218,22 +256,20 @@ impl Outstanding {
             self.latest.insert_unique(hash, number, |latest| changes[place(*latest, first)].hash);
         }
         let made = |number| &changes[place(number, first)].made;
-        self.notes.change(before.map(made), Some(made(number)));
+        self.notes.change(before.map(made), Some(made(number)), &self.paths);
     }
 
     fn made(&self, key: Key<'_>) -> Option<&Made> {
         if self.latest.is_empty() {
             return None;
         }
-        self.find(self.hash(key), key).map(|number| &self.change(number).made)
+        self.find(key).number.map(|number| &self.change(number).made)
     }
 
-    fn find(&self, hash: u64, key: Key<'_>) -> Option<u64> {
-        self.latest.find(hash, |number| self.change(*number).made.key() == key).copied()
-    }
-
-    fn hash(&self, key: Key<'_>) -> u64 {
-        self.hasher.hash_one(key)
+    fn find(&self, key: Key<'_>) -> Latest {
+        let hash = self.hasher.hash_one(key);
+        let is_it = |number: &u64| self.change(*number).made.key(&self.paths) == key;
+        Latest { hash, number: self.latest.find(hash, is_it).copied() }
     }
 
     fn change(&self, number: u64) -> &Change {
@@ -243,7 +279,7 @@ impl Outstanding {
 
 impl Notes {
     /// Takes note that one counts no more, and the other does.
-    fn change(&mut self, old: Option<&Made>, new: Option<&Made>) {
+    fn change(&mut self, old: Option<&Made>, new: Option<&Made>, all: &Paths) {
         let is_quota = |made: Option<&Made>| usize::from(matches!(made, Some(Made::Quota(..))));
         self.quotas = self.quotas + is_quota(new) - is_quota(old);
         let (old, new) = (old.and_then(Made::ephemeral), new.and_then(Made::ephemeral));
@@ -253,13 +289,13 @@ impl Notes {
         if let Some((id, path)) = old
             && let Some(paths) = self.ephemerals.get_mut(&id)
         {
-            paths.remove(path);
+            paths.remove(all.get(path));
             if paths.is_empty() {
                 self.ephemerals.remove(&id);
             }
         }
         if let Some((id, path)) = new {
-            self.ephemerals.entry(id).or_default().insert(Arc::clone(path));
+            self.ephemerals.entry(id).or_default().insert(Arc::from(all.get(path)));
         }
     }
 }

@@ -5,7 +5,7 @@ use super::super::data_tree::DataTree;
 use super::super::path;
 use super::context::RequestContext;
 use super::options::ProposeOptions;
-use super::outstanding::{Outstanding, Pending};
+use super::outstanding::{Latest, Outstanding, Pending};
 use super::state::{AclState, NodeState, SessionState};
 use crate::base::Code;
 use crate::format::{Acl, AclList, Perms};
@@ -25,7 +25,20 @@ impl Step<'_> {
     /// # Errors
     /// [`Code::NO_NODE`] if it will not be there.
     pub(super) fn node(&self, path: &str) -> Result<NodeState, Code> {
-        match self.outstanding.node(path) {
+        self.found(path, self.outstanding.node(path))
+    }
+
+    /// The same for who will change it: also where to put it.
+    ///
+    /// # Errors
+    /// As [`node`](Step::node).
+    pub(super) fn node_to_change(&self, path: &str) -> Result<(NodeState, Latest), Code> {
+        let latest = self.outstanding.latest_of(path);
+        Ok((self.found(path, self.outstanding.node_at(latest))?, latest))
+    }
+
+    fn found(&self, path: &str, pending: Pending<&NodeState>) -> Result<NodeState, Code> {
+        match pending {
             Pending::Is(state) => return Ok(state.clone()),
             Pending::Gone => return Err(Code::NO_NODE),
             Pending::Untouched => {}
@@ -51,6 +64,12 @@ impl Step<'_> {
     pub(super) fn put(&mut self, path: &str, state: Option<NodeState>) {
         self.count_for_quotas(path, state.as_ref());
         self.outstanding.set_node(self.context.zxid, path, state);
+    }
+
+    /// Puts a changed node where it was found.
+    pub(super) fn put_at(&mut self, at: Latest, path: &str, state: NodeState) {
+        self.count_for_quotas(path, Some(&state));
+        self.outstanding.set_node_at(self.context.zxid, at, path, Some(state));
     }
 
     /// Checks the ACL of a node.
@@ -105,10 +124,10 @@ impl Step<'_> {
     /// What a child's coming or going does to its parent: all of it, but for the count of those created.
     pub(super) fn touch_parent(&mut self, path: &str, change: impl FnOnce(&mut NodeState)) {
         let Some((parent_path, _)) = path::split(path) else { return };
-        if let Ok(mut parent) = self.node(parent_path) {
+        if let Ok((mut parent, at)) = self.node_to_change(parent_path) {
             parent.stored.pzxid = parent.stored.pzxid.max(self.context.zxid);
             change(&mut parent);
-            self.put(parent_path, Some(parent));
+            self.put_at(at, parent_path, parent);
         }
     }
 }
