@@ -8,7 +8,7 @@ use super::trigger::SnapshotTrigger;
 use crate::base::{Epoch, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::TxnBuf;
 use crate::log::{Log, Record};
-use crate::tree::{Identity, Proposal, Proposer, Request, RequestContext};
+use crate::tree::{Identity, NodePlace, Proposal, Proposer, Request, RequestContext};
 
 /// Who asks for a change.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,7 +97,7 @@ impl Order {
             let context = RequestContext { zxid, time_ms, session_id, cxid, identities };
             let proposal = self.proposer.propose(&pipeline.tree.read_again(), request, &context);
             let is_unfinished = proposal.is_unfinished();
-            let found = found(&proposal, request);
+            let found = (found(&proposal, request), proposal.place());
             let txn = proposal.encoded_by(&mut self.buffer);
             let ticket = self.log(log, pipeline, txn, found, place).inspect_err(|_| {
                 self.proposer.roll_back(zxid);
@@ -125,7 +125,7 @@ impl Order {
         }
         self.buffer.clear();
         self.buffer.extend_from_slice(txn.as_bytes());
-        let ticket = self.log(log, pipeline, txn, None, place)?;
+        let ticket = self.log(log, pipeline, txn, (None, None), place)?;
         self.last_foreign = zxid;
         Ok(ticket)
     }
@@ -144,14 +144,14 @@ impl Order {
         log: &Log,
         pipeline: &Pipeline,
         txn: TxnBuf,
-        found: Option<Box<Found>>,
+        (found, node): (Option<Box<Found>>, Option<NodePlace>),
         place: Place,
     ) -> Result<Ticket> {
         let (zxid, time_ms) = (txn.zxid(), txn.time_ms());
         let Place { slot, since_ns } = place;
         let bytes = self.buffer.len() as u64;
         // First: when the log says that it is durable, it must be found.
-        pipeline.push(Pending { txn, found, slot: slot.clone(), since_ns });
+        pipeline.push(Pending { txn, found, node, slot: slot.clone(), since_ns });
         let logged = log.append(&Record::new(zxid, time_ms, &self.buffer));
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_KEPT);

@@ -14,7 +14,7 @@ use super::stats::Counters;
 use crate::base::{Error, ErrorKind, Zxid};
 use crate::format::TxnBuf;
 use crate::log::Log;
-use crate::tree::{Change, Observer, Outcome, SharedTree};
+use crate::tree::{Change, NodePlace, Observer, Outcome, SharedTree};
 
 /// Who decides that a txn is applied.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -36,6 +36,8 @@ const APPLIED_BYTES: usize = 128 * 1024;
 pub(super) struct Pending {
     pub(super) txn: TxnBuf,
     pub(super) found: Option<Box<Found>>,
+    /// Where its node was found.
+    pub(super) node: Option<NodePlace>,
     pub(super) slot: Arc<Slot>,
     /// When it was asked for.
     pub(super) since_ns: u64,
@@ -230,9 +232,9 @@ impl Pipeline {
         }
         let Some(last) = batch.last() else { return };
         let last = last.txn.zxid();
-        let txns = batch.iter().map(|pending| pending.txn.as_txn());
+        let txns = batch.iter().map(|pending| (pending.txn.as_txn(), pending.node));
         let outcomes =
-            self.tree.apply_group(txns, &mut Told { observer: observer.as_mut(), failure: &self.failure });
+            self.tree.apply_found(txns, &mut Told { observer: observer.as_mut(), failure: &self.failure });
         let errors = outcomes.iter().filter(|outcome| !outcome.code().is_ok()).count();
         self.counters.applied(outcomes.len() as u64, errors as u64);
         let now_ns = self.counters.now_ns();
@@ -241,7 +243,7 @@ impl Pipeline {
         let mut recent = self.recent.lock();
         self.applied.store(last.get(), Ordering::Release);
         for (pending, outcome) in batch.drain(..).zip(outcomes) {
-            let Pending { txn, found, slot, since_ns } = pending;
+            let Pending { txn, found, slot, since_ns, .. } = pending;
             let zxid = txn.zxid();
             tell(zxid, &outcome);
             self.counters.answered(since_ns, now_ns);

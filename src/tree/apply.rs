@@ -49,6 +49,8 @@ struct Context<'p> {
     session_id: i64,
     /// Where the node is that the txn is about, if that was found already.
     spot: Option<Spot<'p>>,
+    /// The node itself, if that was found too.
+    id: Option<NodeId>,
 }
 
 impl DataTree {
@@ -88,7 +90,7 @@ impl DataTree {
     ) -> Outcome {
         observer.begins(txn.zxid);
         let Txn { zxid, time_ms, session_id, .. } = *txn;
-        let context = Context { zxid, time_ms, session_id, spot: self.hinted(hint) };
+        let context = Context { zxid, time_ms, session_id, spot: self.hinted(hint), id: self.found_by(hint) };
         let outcome = match &txn.body {
             TxnBody::Multi(ops) => {
                 // One error, and nothing is applied.
@@ -259,6 +261,7 @@ impl DataTree {
         observer: &mut impl Observer,
     ) -> Result<Outcome, Code> {
         let spot = match context.spot {
+            _ if context.id.is_some() => None,
             // The root is found without.
             None if path != path::ROOT => Some(self.warmed_spot(path, Use::Look).map_err(|_| Code::NO_NODE)?),
             spot => spot,
@@ -266,7 +269,7 @@ impl DataTree {
         // While the memory comes.
         let crc = content_crc(path, data);
         let id = match spot {
-            None => self.find(path),
+            None => context.id.or_else(|| self.find(path)),
             Some(spot) => {
                 // All of the record at once: where its data are is known only when its beginning has come.
                 let likely = self.warm_record(spot.hash);
@@ -274,6 +277,7 @@ impl DataTree {
             }
         };
         let id = id.ok_or(Code::NO_NODE)?;
+        debug_assert_eq!(self.find(path), Some(id), "{path} is where it was found");
         let (mut stat, child_count) = self.stored_and_children(id);
         self.set_content(id, path, data);
         (stat.version, stat.mzxid, stat.mtime_ms) = (version, context.zxid, context.time_ms);

@@ -29,6 +29,8 @@ pub struct DataTree {
     pub(super) directory: Directory,
     /// So many nodes were removed that had, or had had, children.
     pub(super) parents_gone: u64,
+    /// So many nodes were removed.
+    pub(super) nodes_gone: u64,
     /// What few nodes have.
     pub(super) rare: HashMap<NodeId, Rare>,
     pub(super) acls: AclTable,
@@ -99,6 +101,7 @@ impl DataTree {
             families: HashMap::new(),
             directory: Directory::default(),
             parents_gone: 0,
+            nodes_gone: 0,
             rare: HashMap::new(),
             acls: AclTable::default(),
             sessions: Sessions::default(),
@@ -280,6 +283,7 @@ impl DataTree {
             }
             self.parents_gone += 1;
         }
+        self.nodes_gone += 1;
         self.nodes.remove(id);
     }
 

@@ -2,6 +2,17 @@ use super::data_tree::{DataTree, ROOT};
 use super::path;
 use super::store::NodeId;
 
+/// Where a node was found, for who comes back to it: there it is as long as no node was removed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodePlace {
+    pub(super) id: NodeId,
+    parent: NodeId,
+    /// Of its parent and name.
+    hash: u64,
+    /// So many nodes had been removed by then.
+    nodes_gone: u64,
+}
+
 /// Where a node is, or would be: found once, and then used for all that is done there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot<'p> {
@@ -41,6 +52,31 @@ impl DataTree {
 
     /// The node at a path.
     pub(super) fn find(&self, path: &str) -> Option<NodeId> {
+        if path == path::ROOT { Some(ROOT) } else { self.at_spot(&self.spot_of(path)?) }
+    }
+
+    /// The same, to come back to it. Not the root.
+    pub(super) fn find_place(&self, path: &str) -> Option<NodePlace> {
+        let spot = self.spot_of(path)?;
+        let id = self.at_spot(&spot)?;
+        Some(NodePlace { id, parent: spot.parent, hash: spot.hash, nodes_gone: self.nodes_gone })
+    }
+
+    /// Where a node was found whose path this is; none if it may be another node's place by now.
+    pub(super) fn spot_again<'p>(&self, place: &NodePlace, path: &'p str) -> Option<Spot<'p>> {
+        let name = &path.as_bytes()[path::last_slash(path.as_bytes())? + 1..];
+        let spot = Spot { parent: place.parent, name, hash: place.hash, chunk: None };
+        self.is_still(place).then_some(spot)
+    }
+
+    /// Whether what was found there is there still.
+    #[inline]
+    pub(super) fn is_still(&self, place: &NodePlace) -> bool {
+        place.nodes_gone == self.nodes_gone
+    }
+
+    /// Where the node at a path would be, if its parent is there. Not the root.
+    fn spot_of<'p>(&self, path: &'p str) -> Option<Spot<'p>> {
         let path = path.as_bytes();
         let at = path::last_slash(path)?;
         let (above, name) = (&path[..at], &path[at + 1..]);
@@ -49,10 +85,9 @@ impl DataTree {
             None if above.len() > 1 => self.find_by_names(above)?,
             // Of two slashes, the second is no parent.
             None if !above.is_empty() => return None,
-            None if name.is_empty() => return Some(ROOT),
             None => ROOT,
         };
-        self.find_child(parent, name)
+        Some(self.spot(parent, name))
     }
 
     /// The same of a path that is most probably a parent's.

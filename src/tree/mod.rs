@@ -35,6 +35,7 @@ pub use apply::Outcome;
 pub use change::{Change, Observer};
 pub use data_tree::DataTree;
 pub use load::{Loaded, TreeLoader};
+pub(crate) use lookup::NodePlace;
 #[cfg(test)]
 pub(crate) use model::random_txns;
 pub use node_batch::NodeBatch;

@@ -3,6 +3,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use super::apply::Outcome;
 use super::change::Observer;
 use super::data_tree::DataTree;
+use super::lookup::NodePlace;
 use super::warm::AHEAD;
 use crate::format::Txn;
 
@@ -59,18 +60,29 @@ impl SharedTree {
         txns: impl IntoIterator<Item = Txn<'a>>,
         observer: &mut impl Observer,
     ) -> Vec<Outcome> {
-        let txns: Vec<Txn<'a>> = txns.into_iter().collect();
+        self.apply_found(txns.into_iter().map(|txn| (txn, None)), observer)
+    }
+
+    /// The same with what was found when the txns were proposed, if something was.
+    pub(crate) fn apply_found<'a>(
+        &self,
+        txns: impl IntoIterator<Item = (Txn<'a>, Option<NodePlace>)>,
+        observer: &mut impl Observer,
+    ) -> Vec<Outcome> {
+        let txns: Vec<_> = txns.into_iter().collect();
         let mut outcomes = Vec::with_capacity(txns.len());
         // Beside readers, as far as the processor's cache keeps it.
         let tree = self.0.read();
         let warmed: Vec<_> =
-            txns.chunks(AHEAD).take(WARMED_BESIDE_READERS).map(|txns| tree.warm_for(txns)).collect();
+            txns.chunks(AHEAD).take(WARMED_BESIDE_READERS).map(|txns| tree.warm_for_found(txns)).collect();
         drop(tree);
         let mut warmed = warmed.into_iter();
         let mut tree = self.0.write();
         for txns in txns.chunks(AHEAD) {
-            let hints = warmed.next().unwrap_or_else(|| tree.warm_for(txns));
-            outcomes.extend(txns.iter().zip(hints).map(|(txn, hint)| tree.apply_hinted(txn, hint, observer)));
+            let hints = warmed.next().unwrap_or_else(|| tree.warm_for_found(txns));
+            outcomes.extend(
+                txns.iter().zip(hints).map(|((txn, _), hint)| tree.apply_hinted(txn, hint, observer)),
+            );
         }
         outcomes
     }

@@ -1,7 +1,7 @@
 //! Several paths at once: a look-up is mostly waiting for memory, and those of several paths can wait together.
 
 use super::data_tree::DataTree;
-use super::lookup::Spot;
+use super::lookup::{NodePlace, Spot};
 use super::path;
 use super::read::NodeRef;
 use super::store::{Node, NodeId};
@@ -27,6 +27,8 @@ pub(crate) struct Hint<'p> {
     has_record: bool,
     /// What the tree had counted then; `None` if its count says nothing of this parent, which had no children.
     parents_gone: Option<u64>,
+    /// The node itself, if it was found before.
+    place: Option<NodePlace>,
 }
 
 impl DataTree {
@@ -50,6 +52,31 @@ impl DataTree {
         self.warm(txns.iter().map(|txn| path_of(&txn.body)))
     }
 
+    /// The same of txns with what was found when they were proposed, if something was.
+    pub(crate) fn warm_for_found<'t>(&self, txns: &[(Txn<'t>, Option<NodePlace>)]) -> Vec<Option<Hint<'t>>> {
+        let hints: Vec<_> =
+            txns.iter().map(|(txn, place)| self.warm_found(&txn.body, place.as_ref())).collect();
+        self.warm_records(&hints);
+        hints
+    }
+
+    fn warm_found<'t>(&self, body: &TxnBody<'t>, place: Option<&NodePlace>) -> Option<Hint<'t>> {
+        let (path, to) = path_of(body)?;
+        if let Some(place) = place.filter(|_| to == Use::Look)
+            && let Some(spot) = self.spot_again(place, path)
+        {
+            self.nodes.prefetch(place.id);
+            let parents_gone = Some(self.parents_gone);
+            return Some(Hint { spot, has_record: false, parents_gone, place: Some(*place) });
+        }
+        self.warm_path(path, to)
+    }
+
+    /// The node that was found, unless it may be gone by now.
+    pub(super) fn found_by(&self, hint: Option<Hint<'_>>) -> Option<NodeId> {
+        hint.and_then(|hint| hint.place).filter(|place| self.is_still(place)).map(|place| place.id)
+    }
+
     /// What was found, unless it may be another node's by now.
     pub(super) fn hinted<'p>(&self, hint: Option<Hint<'p>>) -> Option<Spot<'p>> {
         hint.filter(|hint| hint.parents_gone == Some(self.parents_gone)).map(|hint| hint.spot)
@@ -59,10 +86,14 @@ impl DataTree {
     fn warm<'p>(&self, paths: impl Iterator<Item = Option<(&'p str, Use)>>) -> Vec<Option<Hint<'p>>> {
         let hints: Vec<_> =
             paths.map(|asked| asked.and_then(|(path, to)| self.warm_path(path, to))).collect();
+        self.warm_records(&hints);
+        hints
+    }
+
+    fn warm_records(&self, hints: &[Option<Hint<'_>>]) {
         for hint in hints.iter().flatten().filter(|hint| hint.has_record) {
             self.warm_record(hint.spot.hash);
         }
-        hints
     }
 
     fn warm_path<'p>(&self, path: &'p str, to: Use) -> Option<Hint<'p>> {
@@ -72,7 +103,7 @@ impl DataTree {
         self.warm_spot(&mut spot, to);
         // One that is no parent yet may go without being counted.
         let parents_gone = self.nodes.at(parent).is(Node::PARENT).then_some(self.parents_gone);
-        Some(Hint { spot, has_record: to != Use::Add, parents_gone })
+        Some(Hint { spot, has_record: to != Use::Add, parents_gone, place: None })
     }
 
     /// Has the memory fetched in which a child is found, and of what its parent has.
@@ -139,7 +170,18 @@ mod tests {
         let names = ["/a", "/b", "/a/a", "/a/b", "/b/a", "/a/a/a", "/a/a/b", "/b/a/a"];
         let (mut single, shared) = (DataTree::new(), SharedTree::new(DataTree::new()));
         let mut done = 0;
+        // As who proposes has found them, some groups before.
+        let mut places = [None; 8];
         for group in 0..400 {
+            for (path, place) in names.iter().zip(&mut places) {
+                if pick(3) == 0 {
+                    *place = shared.read().find_place(path);
+                }
+            }
+            let found = |txn: &Txn<'_>| {
+                let (path, _) = path_of(&txn.body)?;
+                places[names.iter().position(|name| *name == path)?]
+            };
             let txns: Vec<Txn<'_>> = (1..=70)
                 .map(|n| {
                     let path = names[pick(8)];
@@ -153,11 +195,33 @@ mod tests {
                 .collect();
             let outcomes: Vec<_> = txns.iter().map(|txn| single.apply(txn, &mut ())).collect();
             done += outcomes.iter().filter(|outcome| outcome.code().is_ok()).count();
-            assert_eq!(shared.apply_group(txns, &mut ()), outcomes, "group {group}");
+            let txns = txns.iter().map(|txn| (*txn, found(txn)));
+            assert_eq!(shared.apply_found(txns, &mut ()), outcomes, "group {group}");
             let tree = shared.read();
             assert_eq!((tree.digest(), tree.len()), (single.digest(), single.len()), "group {group}");
             assert_eq!(tree.approximate_bytes(), single.approximate_bytes());
         }
         assert!(done > 5000, "{done}");
+    }
+
+    /// What was found holds until a node goes, whichever it is.
+    #[test]
+    fn a_place_is_good_until_a_node_is_removed() {
+        let mut tree = DataTree::new();
+        for (path, zxid) in ["/a", "/a/b", "/c"].iter().zip(1..) {
+            tree.apply(&txn(zxid, create(path, b"x", AclList::EMPTY, 1)), &mut ());
+        }
+        let set = txn(4, TxnBody::SetData { path: "/a/b", data: Some(b"y"), version: 1 });
+        let place = tree.find_place("/a/b");
+        let hint = |tree: &DataTree| tree.warm_for_found(&[(set, place)])[0];
+        let found = tree.find("/a/b");
+        assert!(found.is_some() && tree.found_by(hint(&tree)) == found);
+        tree.apply(&txn(5, create("/d", b"x", AclList::EMPTY, 1)), &mut ());
+        assert_eq!(tree.found_by(hint(&tree)), found, "what is added changes no place");
+        let before = hint(&tree);
+        tree.apply(&txn(6, TxnBody::Delete { path: "/c" }), &mut ());
+        assert_eq!((tree.found_by(before), tree.found_by(hint(&tree))), (None, None));
+        assert!(hint(&tree).is_some(), "it is looked for anew");
+        assert!(tree.find_place("/none").is_none() && tree.find_place("/").is_none());
     }
 }

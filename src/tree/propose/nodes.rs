@@ -34,7 +34,8 @@ impl Step<'_> {
         (parent.stored.cversion, parent.stored.pzxid) = (parent_cversion, zxid);
         self.put_at(parent_at, parent_path, parent);
         let stored = StoredStat::created(zxid, time_ms, owner);
-        let node = NodeState { stored, child_count: 0, data_bytes, acl: AclState::Set(acl.clone()) };
+        let node =
+            NodeState { stored, child_count: 0, data_bytes, acl: AclState::Set(acl.clone()), place: None };
         self.put(&path, Some(node));
         self.note_limits(&path, request.data);
         let kind = kind_of(request);

@@ -1,3 +1,4 @@
+use super::super::lookup::NodePlace;
 use super::body::Body;
 use crate::base::{Code, Zxid};
 use crate::format::{Stat, Txn, TxnBody, TxnBuf};
@@ -14,6 +15,8 @@ pub struct Proposal<'r> {
     /// For each operation, or for the only one.
     pub(super) existing: Vec<Option<Stat>>,
     pub(super) is_unfinished: bool,
+    /// Where the node was found whose data is set.
+    pub(super) place: Option<NodePlace>,
 }
 
 impl Proposal<'_> {
@@ -76,6 +79,11 @@ impl Proposal<'_> {
     /// multi, has found to be there: as it is when the txns before this one are applied.
     pub fn existing_stat(&self, op: usize) -> Option<Stat> {
         self.existing.get(op).copied().flatten()
+    }
+
+    /// Where the node was found that the txn is about, if that is known: for who applies it.
+    pub(crate) fn place(&self) -> Option<NodePlace> {
+        self.place
     }
 
     /// Whether the request is not yet done: a session has more ephemeral nodes than a txn takes. This txn deletes

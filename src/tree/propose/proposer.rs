@@ -82,7 +82,7 @@ impl Proposer {
         self.last = context.zxid;
         let mark = self.outstanding.mark();
         let outstanding = &mut self.outstanding;
-        let mut step = Step { tree, outstanding, context, options: &self.options };
+        let mut step = Step { tree, outstanding, context, options: &self.options, place: None };
         let mut is_unfinished = false;
         let proposed = match request {
             Request::Multi(requests) => Ok(step.multi(requests)),
@@ -93,6 +93,8 @@ impl Proposer {
             request => step.single(request).map(|(body, stat)| (body, stat.into_iter().map(Some).collect())),
         };
         let (mut body, mut existing) = proposed.unwrap_or_else(|code| (Body::Error { code }, Vec::new()));
+        // Of what sets data, the only one that was changed.
+        let place = step.place.filter(|_| matches!(body, Body::SetData { .. }));
         // The lists of paths have been bounded where they were made.
         let is_bounded = matches!(body, Body::CloseSession { .. } | Body::DeleteAll { .. });
         if !is_bounded && body.bytes_max() > self.options.txn_bytes_max {
@@ -108,6 +110,7 @@ impl Proposer {
             body,
             existing,
             is_unfinished,
+            place,
         }
     }
 

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use super::super::lookup::NodePlace;
 use super::super::stored_stat::StoredStat;
 use crate::format::Stat;
 
@@ -10,6 +11,8 @@ pub(super) struct NodeState {
     pub(super) child_count: u32,
     pub(super) data_bytes: usize,
     pub(super) acl: AclState,
+    /// Where it was found in the tree, if it was.
+    pub(super) place: Option<NodePlace>,
 }
 
 /// Where a node's ACL list is.

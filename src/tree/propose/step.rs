@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use super::super::acl_check::{acl_allows, fix_acl};
-use super::super::data_tree::DataTree;
+use super::super::data_tree::{DataTree, ROOT};
+use super::super::lookup::NodePlace;
 use super::super::path;
 use super::context::RequestContext;
 use super::options::ProposeOptions;
@@ -17,6 +18,8 @@ pub(super) struct Step<'a> {
     pub(super) outstanding: &'a mut Outstanding,
     pub(super) context: &'a RequestContext<'a>,
     pub(super) options: &'a ProposeOptions,
+    /// Where the node was found that was changed last.
+    pub(super) place: Option<NodePlace>,
 }
 
 impl Step<'_> {
@@ -43,12 +46,15 @@ impl Step<'_> {
             Pending::Gone => return Err(Code::NO_NODE),
             Pending::Untouched => {}
         }
-        let id = self.tree.find(path).ok_or(Code::NO_NODE)?;
+        let is_root = path == path::ROOT;
+        let place = if is_root { None } else { Some(self.tree.find_place(path).ok_or(Code::NO_NODE)?) };
+        let id = place.map_or(ROOT, |place| place.id);
         Ok(NodeState {
             stored: self.tree.stored(id),
             child_count: self.tree.child_count(id),
             data_bytes: self.tree.stored_data_bytes(id),
             acl: AclState::InTree(self.tree.acl_number(id)),
+            place,
         })
     }
 
@@ -69,6 +75,7 @@ impl Step<'_> {
     /// Puts a changed node where it was found.
     pub(super) fn put_at(&mut self, at: Latest, path: &str, state: NodeState) {
         self.count_for_quotas(path, Some(&state));
+        self.place = state.place;
         self.outstanding.set_node_at(self.context.zxid, at, path, Some(state));
     }
 
