@@ -194,9 +194,30 @@ impl Nodes {
             return old;
         }
         let old = self.data_bytes(id);
-        self.drop_data(id);
-        self.put_data(id, data);
+        if !self.set_apart(id, old, data) {
+            self.drop_data(id);
+            self.put_data(id, data);
+        }
         old
+    }
+
+    /// Puts data where others stand apart that take as much, if a new node's would stand in such a place too.
+    fn set_apart(&mut self, id: NodeId, old: usize, data: Option<&[u8]>) -> bool {
+        let record = self.records.bytes_mut(id);
+        let (header, rest) = record.split_at_mut(HEADER);
+        let node: &mut Node = bytemuck::from_bytes_mut(header);
+        let start = data_start(node) - HEADER;
+        let room = usize::from(node.units) * UNIT - HEADER - start;
+        let Some(data) = data.filter(|data| data.len() > room && data.len() <= APART_MAX) else {
+            return false;
+        };
+        let is_apart = node.is(Node::DATA_APART) && node.data_len != Node::LARGE;
+        if !is_apart || units_of(old) != units_of(data.len()) {
+            return false;
+        }
+        node.data_len = u16::try_from(data.len()).expect("at most APART_MAX");
+        self.apart.bytes_mut(handle(&rest[start..]))[..data.len()].copy_from_slice(data);
+        true
     }
 
     fn put_data(&mut self, id: NodeId, data: Option<&[u8]>) {
@@ -310,6 +331,15 @@ mod tests {
             assert_eq!((nodes.name(id), nodes.data(id)), (&bytes(name)[..], None));
             nodes.remove(id);
         }
+        // In a place of the same size, in one of another, in the record, apart again: each time all of them.
+        let id = nodes.insert(Node::zeroed(), b"apart", Some(&bytes(600))).unwrap();
+        let mut had = 600;
+        for size in [601, 599, 600, 1200, 640, 625, 4096, 4095, 4097, 4096, 100, 624, 3, 610, 0] {
+            assert_eq!(nodes.set_data(id, Some(&bytes(size))), had);
+            assert_eq!((nodes.name(id), nodes.data(id)), (&b"apart"[..], Some(&bytes(size)[..])));
+            had = size;
+        }
+        nodes.remove(id);
         assert_eq!((nodes.len(), nodes.records.next(0), nodes.apart.next(0)), (0, None, None));
         assert!(nodes.large.insert(b"") < 100, "numbers are used again");
     }
