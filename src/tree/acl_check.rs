@@ -41,6 +41,12 @@ pub fn acl_allows(list: AclList<'_>, identities: &[Identity], wanted: Perms) -> 
         || list.iter().any(|entry| entry.perms.any_of(wanted) && means_one_of(entry, identities))
 }
 
+/// What a list grants to everybody.
+pub(super) fn granted_to_anyone(list: AclList<'_>) -> Perms {
+    let to_anyone = list.iter().filter(|entry| means_one_of(*entry, &[]));
+    to_anyone.fold(Perms::new(0), |perms, entry| perms | entry.perms)
+}
+
 fn means_one_of(entry: AclEntry<'_>, identities: &[Identity]) -> bool {
     match entry.scheme {
         "world" => entry.id == "anyone",

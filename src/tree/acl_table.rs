@@ -2,7 +2,8 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::format::AclList;
+use super::acl_check::granted_to_anyone;
+use crate::format::{AclList, Perms};
 
 /// The lists of all nodes, each kept once with the number of nodes that use it. The empty list is number 0 and is
 /// not counted.
@@ -21,6 +22,8 @@ pub(crate) struct AclTable {
 #[derive(Debug)]
 struct Interned {
     bytes: Box<[u8]>,
+    /// What it grants to everybody.
+    to_anyone: Perms,
     uses: u32,
 }
 
@@ -45,7 +48,7 @@ impl AclTable {
             lists[self.last].uses += 1;
             return number;
         }
-        let interned = Interned { bytes: bytes.into(), uses: 1 };
+        let interned = Interned { bytes: bytes.into(), to_anyone: granted_to_anyone(list), uses: 1 };
         let number = if let Some(number) = self.free.pop() {
             lists[number as usize - 1] = interned;
             number
@@ -80,6 +83,12 @@ impl AclTable {
         }
     }
 
+    /// Whether the list of a number grants one of these to everybody: mostly all there is to know, and known without
+    /// reading the list.
+    pub(crate) fn allows_anyone(&self, number: u32, wanted: Perms) -> bool {
+        (number as usize).checked_sub(1).is_none_or(|at| self.lists[at].to_anyone.any_of(wanted))
+    }
+
     /// How many lists there are, and the uses of all of them.
     #[cfg(test)]
     pub(crate) fn counts(&self) -> (usize, u64) {
@@ -95,7 +104,8 @@ fn number_of(at: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Acl, AclBuf, Perms};
+    use crate::format::{Acl, AclBuf};
+    use crate::tree::{Identity, acl_allows};
 
     #[test]
     fn lists_are_kept_once_and_go_with_their_last_use() {
@@ -118,5 +128,36 @@ mod tests {
             table.intern(list(n).as_list());
         }
         assert_eq!(table.counts().0, 1000);
+    }
+
+    /// Also of a number that another list had before.
+    #[test]
+    fn what_is_granted_to_everybody_is_what_a_list_grants_to_nobody_in_particular() {
+        let entries = [
+            ("world", "anyone", 1),
+            ("world", "anyone", 6),
+            ("world", "anybody", 31),
+            ("auth", "", 31),
+            ("ip", "10.0.0.1", 8),
+            ("ip", "0.0.0.0/0", 31),
+            ("digest", "bob:x", 16),
+            ("digest", "", 4),
+        ];
+        let mut table = AclTable::default();
+        for chosen in 0..1_u32 << entries.len() {
+            let chosen = entries.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1);
+            let acls = chosen.map(|(_, (scheme, id, bits))| Acl::new(Perms::new(*bits), *scheme, *id));
+            let acls: Vec<Acl> = acls.collect();
+            let list: AclBuf = acls.iter().map(Acl::as_entry).collect();
+            let number = table.intern(list.as_list());
+            for bits in 0..32 {
+                let wanted = Perms::new(bits);
+                let allows = table.allows_anyone(number, wanted);
+                assert_eq!(allows, acl_allows(list.as_list(), &[], wanted), "{acls:?} {bits}");
+                let bob = [Identity::new("digest", "bob:x")];
+                assert!(!allows || acl_allows(list.as_list(), &bob, wanted), "{acls:?} {bits}");
+            }
+            table.release(number);
+        }
     }
 }
