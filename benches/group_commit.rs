@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use arborlog::{AppendTicket, Epoch, LogStats, WriteMode};
-use group_commit_policies::{Policy, policies};
+use group_commit_policies::{IO_URING, Policy, policies};
 use support::aligned::BLOCK_BYTES;
 use support::args::BenchArgs;
 use support::csv::Csv;
@@ -116,7 +116,20 @@ fn chosen_policies(args: &BenchArgs) -> Vec<Policy> {
         Some(name) => policy.name == name,
         None => policy.quick || !args.quick,
     };
-    policies().into_iter().filter(chosen).collect()
+    policies().into_iter().filter(chosen).filter(is_granted).collect()
+}
+
+/// A ring may be refused.
+fn is_granted(policy: &Policy) -> bool {
+    if policy.name != IO_URING {
+        return true;
+    }
+    let dir = tempfile::tempdir().expect("make a directory");
+    let refused = policy.options.open(dir.path()).err();
+    if let Some(error) = &refused {
+        eprintln!("{}: skipped, {error}", policy.name);
+    }
+    refused.is_none()
 }
 
 fn measure_log(dir: &Path, device: &Device, policy: &Policy, load: Load, times: Times) -> Row {

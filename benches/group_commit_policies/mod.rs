@@ -15,8 +15,11 @@ pub(crate) struct Policy {
     pub(crate) quick: bool,
 }
 
+/// The policy that not every machine grants.
+pub(crate) const IO_URING: &str = "io-uring";
+
 /// Groups in flight where nothing else is said.
-const IN_FLIGHT_DEFAULT: usize = 2;
+const IN_FLIGHT_DEFAULT: usize = 1;
 
 impl Policy {
     fn new(name: &'static str, options: LogOptions) -> Policy {
@@ -51,7 +54,7 @@ pub(crate) fn policies() -> Vec<Policy> {
         Policy::grouped("gather-off", group().gather(Gather::Off)).quick(),
         Policy::grouped("gather-30us", group().gather(Gather::Always(micros(30)))),
         Policy::grouped("gather-60us", group().gather(Gather::Always(micros(60)))),
-        Policy::in_flight("in-flight-1", 1),
+        Policy::in_flight("in-flight-2", 2),
         Policy::in_flight("in-flight-4", 4),
         Policy::grouped("delay-1ms", group().delay(Duration::from_millis(1))).quick(),
         Policy::written("direct-then-sync", WriteMode::DirectThenSync),
@@ -60,7 +63,7 @@ pub(crate) fn policies() -> Vec<Policy> {
         Policy::new("fill-growing", options().fill(SegmentFill::Growing)),
         Policy::new("block-512", options().block_bytes(512)),
         Policy::new("block-4096", options().block_bytes(4096)),
-        Policy::new("threads", options().backend(BackendChoice::Threads)).quick(),
+        Policy::new(IO_URING, options().backend(BackendChoice::IoUring)).quick(),
         // What the log costs without a disk. Its syncs are 0, and it says so.
         Policy::written("unsynced", WriteMode::Unsynced),
     ]

@@ -34,7 +34,7 @@ impl fmt::Display for Backend {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum BackendChoice {
     /// What was measured to be best (`docs/decisions/0002-group-commit.md`): a log with one group in flight has the thread
-    /// that leads it write it plainly; one with several has its committers write through io_uring where the kernel grants
+    /// that leads it write it plainly (without a sync behind it); any other has its committers write through io_uring where the kernel grants
     /// it, else plainly as well: [`BackendInfo::refused`] says why.
     #[default]
     Auto,

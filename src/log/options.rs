@@ -103,7 +103,7 @@ impl GroupPolicy {
 /// # Memory
 /// An open log holds at most `(in_flight_max + 1) x max(group bytes_max, record_bytes_max + 8 KiB)` for
 /// groups, 24 bytes for each 64 KiB of retained log for the index, and 64 KiB while a segment is being
-/// prepared. A reader adds 64 KiB, or the size of the largest group it meets.
+/// prepared (1 MiB while the log is being opened). A reader adds 64 KiB, or the size of the largest group it meets.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     pub(crate) segment_bytes: u64,
@@ -261,10 +261,11 @@ impl LogOptions {
     }
 
     /// What to open the directory with. A ring ends a durable direct write in the kernel's workers, each of which waits for a
-    /// processor; with one group in flight nothing is gained for it.
+    /// processor; with one group in flight nothing is gained for it. (A write that a sync has to follow takes one call with it.)
     pub(crate) fn backend_choice(&self) -> BackendChoice {
+        let is_one_call = matches!(self.write_mode, WriteMode::DirectDsync | WriteMode::Unsynced);
         match self.backend {
-            BackendChoice::Auto if self.group.in_flight_max == 1 => BackendChoice::Threads,
+            BackendChoice::Auto if self.group.in_flight_max == 1 && is_one_call => BackendChoice::Threads,
             choice => choice,
         }
     }

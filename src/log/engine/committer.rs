@@ -61,7 +61,7 @@ impl Shared {
                     let wait = at.saturating_sub(self.clock.nanos());
                     inner.gatherers += 1;
                     self.gathered.wait_for(&mut inner, Duration::from_nanos(wait));
-                    inner.gatherers = inner.gatherers.saturating_sub(1);
+                    inner.gatherers -= 1;
                     if self.stop.load(Ordering::Acquire) {
                         return;
                     }

@@ -94,7 +94,7 @@ pub(crate) struct Inner {
     pub(super) timed_batch: Option<u64>,
     /// Whether the keeper sleeps without a tick.
     pub(super) asleep: bool,
-    /// Committers that wait for more records, and were not told yet that they are here.
+    /// Committers that wait for more records.
     pub(super) gatherers: u32,
     /// Threads that wait for `room`.
     pub(super) room_waiters: u32,
@@ -224,7 +224,6 @@ impl Shared {
                         self.keeper.wake_one();
                     }
                     if inner.gatherers > 0 && inner.core.is_gathered() {
-                        inner.gatherers = 0;
                         drop(inner);
                         self.gathered.notify_all();
                     }
@@ -346,6 +345,7 @@ impl Shared {
             let told = Err(self.failed.get().cloned().expect("just set"));
             self.waiting.fail(&told);
             self.room.notify_all();
+            self.gathered.notify_all();
             self.keeper.wake_all();
             self.helpers.wake_all();
         }
