@@ -240,3 +240,7 @@ fn is_unsupported(error: &std::io::Error) -> bool {
     use std::io::ErrorKind as Kind;
     matches!(error.kind(), Kind::Unsupported | Kind::InvalidInput)
 }
+
+#[cfg(test)]
+#[path = "prepare_tests.rs"]
+mod tests;
