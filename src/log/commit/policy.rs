@@ -156,4 +156,72 @@ mod tests {
         assert!(!turn(16) && !turn(16), "all are here");
         assert!(turn(15), "it tries again");
     }
+
+    /// Whether waiting is given up after nine rounds in which so many of the released writers came back.
+    fn gives_up(released: u32, came: u32) -> bool {
+        let mut policy = Policy::new(&GroupPolicy::new());
+        for _ in 0..9 {
+            policy.released(released, 0, 0);
+            policy.started(came);
+        }
+        policy.released(2, 0, 0);
+        policy.readiness(Leader::Waiter, 1, 0, 0) == Readiness::Now
+    }
+
+    #[test]
+    fn three_quarters_are_enough_and_a_quarter_of_many() {
+        for (released, enough) in [(2, 2), (16, 12), (WRITERS_MAX, 18), (WRITERS_MAX + 1, 6), (CROWD + 4, 25)]
+        {
+            assert!(gives_up(released, enough - 1), "{released}");
+            assert!(!gives_up(released, enough), "{released}");
+        }
+    }
+
+    #[test]
+    fn three_good_rounds_are_enough_however_often_it_was_in_vain() {
+        for misses in [64, 1000] {
+            let mut policy = Policy::new(&GroupPolicy::new());
+            let mut turn = |released, records| {
+                policy.released(released, 0, 0);
+                let waits = policy.readiness(Leader::Waiter, 1, 0, 0) != Readiness::Now;
+                policy.started(records);
+                waits
+            };
+            for _ in 0..misses {
+                turn(16, 1);
+            }
+            for good in 0..3 {
+                // A writer alone says nothing of others.
+                assert!(!turn(1, 1) && !turn(16, 16), "{misses} {good}");
+            }
+            assert!(turn(16, 16), "{misses}");
+        }
+    }
+
+    #[test]
+    fn the_bound_counts_from_the_release_and_the_delay_from_the_first_record() {
+        let always = Gather::Always(Duration::from_micros(100));
+        for (gather, delay_us, expected, records, readiness) in [
+            (Gather::Off, 0, 16, 1, Readiness::Now),
+            (Gather::Adaptive, 0, 16, 1, Readiness::At(5_000 + ADAPTIVE_BOUND_NS)),
+            (Gather::Adaptive, 0, CROWD, 1, Readiness::Now),
+            (always, 0, 1_000, 1, Readiness::At(105_000)),
+            (always, 50, 16, 1, Readiness::At(105_000)),
+            (always, 200, 16, 1, Readiness::At(207_000)),
+            (always, 50, 16, 16, Readiness::At(57_000)),
+        ] {
+            let delay = Duration::from_micros(delay_us);
+            let mut policy = Policy::new(&GroupPolicy::new().gather(gather).delay(delay));
+            policy.released(expected, 0, 5_000);
+            let is = policy.readiness(Leader::Waiter, records, 7_000, 7_000);
+            assert_eq!(is, readiness, "{gather:?} {delay_us} {expected} {records}");
+        }
+    }
+
+    #[test]
+    fn who_was_released_is_expected_in_the_next_group_alone() {
+        let mut policy = waiting_for(16, 0);
+        policy.started(1);
+        assert_eq!(policy.readiness(Leader::Waiter, 1, 0, 0), Readiness::Now);
+    }
 }
