@@ -135,12 +135,13 @@ fn nanos(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
     use std::time::Duration;
 
-    use crate::base::{Clock, Epoch, Zxid};
+    use crate::base::{Clock, Epoch, ErrorKind, Zxid};
     use crate::io::Backend;
-    use crate::log::{AppendTicket, Gather, GroupPolicy, LogOptions, Record};
-    use crate::sim::SimDisk;
+    use crate::log::{AppendTicket, Gather, GroupPolicy, Log, LogOptions, Record};
+    use crate::sim::{Effect, Fault, FaultOp, NamePattern, SimDisk};
 
     /// A record that makes its group complete ends the wait for it: of a tenth of a second in each of thirty rounds.
     #[test]
@@ -174,6 +175,101 @@ mod tests {
         log.close().unwrap();
     }
 
+    /// Looks again and again until it holds, for ten seconds at most.
+    fn until(what: &str, mut holds: impl FnMut() -> bool) {
+        let clock = Clock::real();
+        while !holds() {
+            assert!(clock.nanos() < 10_000_000_000, "{what} does not come");
+            std::thread::yield_now();
+        }
+    }
+
+    fn append(log: &Log) -> AppendTicket {
+        log.append_next(Epoch::ZERO, 0, b"record").unwrap()
+    }
+
+    fn open(disk: &SimDisk, options: &LogOptions) -> Log {
+        options.clone().segment_bytes(1 << 20).open_sim(disk).unwrap().0
+    }
+
+    /// Later than the keeper falls asleep, which it does for the time that is left.
+    #[test]
+    fn an_idle_log_writes_its_mark_and_then_sleeps() {
+        let log = open(&SimDisk::new(7), &LogOptions::new().idle_mark(Some(Duration::from_millis(50))));
+        for _ in 0..2 {
+            append(&log).wait().unwrap();
+            until("the mark", || {
+                let inner = log.shared.inner();
+                inner.core.is_idle() && !inner.core.wants_mark()
+            });
+            until("sleep", || log.shared.inner().asleep);
+            assert!(!log.shared.mark_due.load(Ordering::Acquire), "the next one would come at once");
+        }
+        log.close().unwrap();
+    }
+
+    /// Nobody waits for it, and the keeper slept when it came.
+    #[test]
+    fn a_record_that_is_let_go_of_wakes_the_keeper_of_an_idle_log() {
+        for idle_mark in [None, Some(Duration::from_hours(1))] {
+            let log = open(&SimDisk::new(7), &LogOptions::new().idle_mark(idle_mark));
+            for _ in 0..3 {
+                until("sleep", || log.shared.inner().asleep);
+                assert!(!log.shared.let_go.load(Ordering::Relaxed));
+                let ticket = append(&log);
+                let zxid = ticket.zxid();
+                drop(ticket);
+                until("the record", || log.durable_zxid() == zxid);
+            }
+            // Else a committer turns in circles.
+            until("rest", || !log.shared.kicked.load(Ordering::Acquire));
+            log.close().unwrap();
+        }
+    }
+
+    /// It looks around each millisecond then, which costs those who write.
+    #[test]
+    fn only_a_record_that_is_not_durable_is_let_go_of() {
+        let policy = GroupPolicy::new().delay(Duration::from_secs(1));
+        let log = open(&SimDisk::new(7), &LogOptions::new().group(policy));
+        let ticket = append(&log);
+        until("the record", || ticket.is_durable().unwrap());
+        drop(ticket);
+        assert!(!log.shared.let_go.load(Ordering::Relaxed));
+        let ticket = append(&log);
+        let zxid = ticket.zxid();
+        drop(ticket);
+        // Unless it has been a second meanwhile.
+        assert!(log.shared.let_go.load(Ordering::Relaxed) || log.durable_zxid() == zxid);
+        log.close().unwrap();
+    }
+
+    #[test]
+    fn a_log_that_has_failed_has_no_house_to_keep() {
+        let disk = SimDisk::new(7);
+        let log = open(&disk, &LogOptions::new());
+        disk.inject(Fault::next(FaultOp::Write, Effect::EIO).on(NamePattern::Suffix(".seg".into())));
+        let [first, second] = [append(&log), append(&log)];
+        first.wait().unwrap_err();
+        second.wait().unwrap_err();
+        until("sleep", || log.shared.inner().asleep);
+        log.close().unwrap_err();
+    }
+
+    /// While the write is under way, and with nobody who waits for it.
+    #[test]
+    fn a_stuck_write_is_told_of_by_the_keeper() {
+        let disk = SimDisk::new(7);
+        let log = open(&disk, &LogOptions::new().stuck_after(Duration::from_millis(20)));
+        disk.inject(Fault::next(FaultOp::Write, Effect::Stall).on(NamePattern::Suffix(".seg".into())));
+        let ticket = append(&log);
+        assert!(!ticket.is_durable().unwrap());
+        until("the failure", || log.shared.failure().is_some());
+        assert_eq!(ticket.is_durable().unwrap_err().kind(), ErrorKind::Poisoned);
+        disk.release_stalled();
+        log.close().unwrap_err();
+    }
+
     /// A ring is for several groups in flight, and for those who ask for it.
     #[test]
     fn one_group_in_flight_is_written_plainly() {
@@ -185,6 +281,10 @@ mod tests {
         let (log, _) = several.open(dir.path()).unwrap();
         let info = log.backend();
         assert_eq!(info.backend == Backend::Threads, info.refused.is_some());
+        log.close().unwrap();
+        let replaying = LogOptions::new().open_replaying(dir.path(), Zxid::ZERO, |_| ());
+        let (log, report) = replaying.unwrap();
+        assert_eq!((log.backend().backend, report.backend.refused), (Backend::Threads, None));
         log.close().unwrap();
     }
 }
