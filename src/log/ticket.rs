@@ -153,12 +153,13 @@ impl fmt::Debug for AppendTicket {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use std::task::Wake;
 
     use super::*;
     use crate::base::Epoch;
-    use crate::log::{GroupPolicy, LogOptions};
+    use crate::log::{GroupPolicy, Log, LogOptions};
+    use crate::sim::SimDisk;
 
     /// Counts how often a task is woken.
     #[derive(Default)]
@@ -168,6 +169,44 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
+    }
+
+    fn durable(log: &Log) -> AppendTicket {
+        let ticket = log.append_next(Epoch::ZERO, 0, b"durable").unwrap();
+        while !ticket.is_durable().unwrap() {
+            std::thread::yield_now();
+        }
+        ticket
+    }
+
+    /// Nobody else tells it: all who are told of its group were told before.
+    #[test]
+    fn a_callback_for_what_is_durable_is_called_at_once_and_its_panic_fails_the_log() {
+        let (log, _) = LogOptions::new().segment_bytes(1 << 20).open_sim(&SimDisk::new(1)).unwrap();
+        let ticket = durable(&log);
+        let (zxid, told) = (ticket.zxid(), Arc::new(AtomicU64::new(0)));
+        let telling = told.clone();
+        ticket.on_durable(move |outcome| telling.store(outcome.unwrap().get(), Ordering::SeqCst));
+        assert_eq!(told.load(Ordering::SeqCst), zxid.get());
+        assert_eq!(log.shared.waiting().listeners(), 0);
+        durable(&log).on_durable(|_| panic!("a test's"));
+        assert_eq!(log.shared.failure().map(Error::kind), Some(ErrorKind::Poisoned));
+        log.close().unwrap_err();
+    }
+
+    #[test]
+    fn a_ticket_whose_time_runs_out_says_so_and_stays_good() {
+        let group = GroupPolicy::new().delay(Duration::from_secs(1));
+        let (log, _) =
+            LogOptions::new().segment_bytes(1 << 20).group(group).open_sim(&SimDisk::new(1)).unwrap();
+        let ticket = log.append_next(Epoch::ZERO, 0, b"late").unwrap();
+        // Before anything is written, unless it has been a second meanwhile.
+        let outcome = ticket.wait_timeout(Duration::from_millis(1));
+        let is_durable = log.durable_zxid() == ticket.zxid();
+        assert!(is_durable || outcome.is_err_and(|error| error.kind() == ErrorKind::Timeout));
+        let zxid = ticket.zxid();
+        assert_eq!(ticket.wait().unwrap(), zxid);
+        log.close().unwrap();
     }
 
     /// Asking again costs nothing, however many tickets others, or the same task, have in flight.

@@ -116,3 +116,73 @@ impl fmt::Debug for WaitingRoom {
         f.debug_struct("WaitingRoom").field("listeners", &self.listeners()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::base::{Error, ErrorKind};
+
+    fn listen(room: &Arc<WaitingRoom>, told: &Arc<Mutex<Vec<u64>>>, batch: u64) {
+        let told = told.clone();
+        let call = Box::new(move |_| told.lock().push(batch));
+        room.listen(Listener { batch, tell: Tell::Call(call) });
+    }
+
+    fn room() -> (Arc<WaitingRoom>, Arc<Mutex<Vec<u64>>>) {
+        (Arc::new(WaitingRoom::new()), Arc::new(Mutex::new(Vec::new())))
+    }
+
+    /// Else a ticket says too early that it is durable, or never.
+    #[test]
+    fn those_of_one_place_are_told_up_to_the_end_and_no_further() {
+        let (room, told) = room();
+        let places = PLACES as u64;
+        for batch in [1 + 2 * places, 1, 1 + places, 2] {
+            listen(&room, &told, batch);
+        }
+        assert!(room.tell(1, 1 + 2 * places, &Ok(())));
+        assert_eq!((&*told.lock(), room.listeners()), (&vec![1, 1 + places], 2));
+        assert!(room.tell(1, 2 + 2 * places, &Ok(())));
+        assert_eq!((&*told.lock(), room.listeners()), (&vec![1, 1 + places, 1 + 2 * places], 1));
+    }
+
+    #[test]
+    fn a_callback_that_panics_is_told_of_and_keeps_nobody_from_being_told() {
+        let (room, told) = room();
+        room.listen(Listener { batch: 1, tell: Tell::Call(Box::new(|_| panic!("a test's"))) });
+        listen(&room, &told, 1);
+        assert!(!room.tell(1, 2, &Ok(())));
+        assert_eq!((&*told.lock(), room.listeners()), (&vec![1], 0));
+    }
+
+    #[test]
+    fn a_callback_may_listen_again() {
+        let (room, told) = room();
+        let (again, told_again) = (room.clone(), told.clone());
+        let call = Box::new(move |_| listen(&again, &told_again, 1));
+        room.listen(Listener { batch: 1, tell: Tell::Call(call) });
+        for told in [0, 1] {
+            assert_eq!(room.listeners(), 1, "{told}");
+            assert!(room.tell(1, 2, &Ok(())));
+        }
+        assert_eq!((&*told.lock(), room.listeners()), (&vec![1], 0));
+    }
+
+    #[test]
+    fn a_failure_is_told_in_all_places_and_of_all_groups() {
+        let (room, told) = room();
+        let batches = (0..PLACES as u64).chain([5 * PLACES as u64, 7 * PLACES as u64 - 1]);
+        batches.clone().for_each(|batch| listen(&room, &told, batch));
+        let seen = room.word(PLACES as u64 - 1).value();
+        room.word(PLACES as u64 - 1).announce();
+        room.fail(&Err(Error::new(ErrorKind::Io, "failed", "a test's".into())));
+        // The word has changed: this returns at once.
+        assert!(room.word(PLACES as u64 - 1).sleep(seen, None));
+        let mut told = told.lock().clone();
+        told.sort_unstable();
+        assert_eq!(told, batches.collect::<Vec<_>>());
+        assert_eq!(room.listeners(), 0);
+    }
+}
