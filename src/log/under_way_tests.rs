@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::base::{Clock, Epoch, ErrorKind, Result, Zxid};
-use crate::log::{AppendTicket, Health, Log, LogOptions, Record};
+use crate::format::segment_name;
+use crate::io::WriteMode;
+use crate::log::{AppendTicket, GroupPolicy, Health, Log, LogOptions, Record};
 use crate::sim::{CrashImage, Effect, Fault, FaultOp, NamePattern, SimDisk};
 
 fn options() -> LogOptions {
@@ -234,4 +236,52 @@ fn who_waits_for_more_is_told_of_it_of_its_time_and_of_a_failure() {
         assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Poisoned);
     });
     assert!(clock.nanos() - begin < 5_000_000_000, "nobody waits for the end of his time");
+}
+
+/// It could write into a directory that another one owns by then.
+#[test]
+fn lk_01_a_ticket_of_a_dropped_log_writes_nothing() {
+    let disk = SimDisk::new(1);
+    let (log, _) = options().group(GroupPolicy::new().delay(Duration::from_secs(1))).open_sim(&disk).unwrap();
+    let ticket = append(&log, 0, 1).unwrap();
+    drop(log);
+    let before = disk.operations();
+    // It may have been a second by then.
+    let is_written = !disk.read_file(&segment_name(1)).unwrap()[4096..].iter().all(|byte| *byte == 0);
+    assert_eq!(ticket.wait().is_ok(), is_written);
+    assert_eq!(disk.operations(), before);
+}
+
+#[test]
+fn a_close_leaves_no_thread_behind() {
+    let log = open(&SimDisk::new(1));
+    append(&log, 0, 1).unwrap().wait().unwrap();
+    let shared = std::sync::Arc::downgrade(&log.shared);
+    log.close().unwrap();
+    assert_eq!(shared.strong_count(), 0);
+}
+
+/// Nothing is synced before: neither the segment in use nor those that were left.
+#[test]
+fn tt_14_a_clean_close_makes_an_unsynced_log_durable_or_says_that_it_did_not() {
+    let options = options().segment_bytes(16 << 10).block_bytes(512).write_mode(WriteMode::Unsynced);
+    for fault in [None, Some((FaultOp::Sync, ".seg")), Some((FaultOp::Write, ".tmp"))] {
+        let disk = SimDisk::new(1);
+        let (log, _) = options.open_sim(&disk).unwrap();
+        for counter in 1..=60 {
+            append(&log, 0, counter).unwrap().wait().unwrap();
+        }
+        assert!(log.stats().rolls >= 2);
+        // The segment that comes next may be under way.
+        until("the next segment", || !log.shared.inner().core.wants_next());
+        if let Some((op, name)) = fault {
+            disk.inject(Fault::next(op, Effect::EIO).on(NamePattern::Suffix(name.into())).times(u64::MAX));
+            assert_eq!(log.close().unwrap_err().kind(), ErrorKind::Io, "{op:?}");
+            continue;
+        }
+        log.close().unwrap();
+        disk.crash(CrashImage::DropUnsynced);
+        let (log, report) = options.open_sim(&disk).unwrap();
+        assert_eq!((content(&log).len(), log.durable_zxid()), (60, Zxid::from_parts(0, 60)), "{report}");
+    }
 }
