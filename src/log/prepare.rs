@@ -58,6 +58,8 @@ pub(crate) struct Preparation {
     zeros: Buffer,
     filled: u64,
     renamed: bool,
+    /// Whether a segment that grows is better than none.
+    may_grow: bool,
 }
 
 impl Preparation {
@@ -98,17 +100,30 @@ impl Preparation {
             zeros,
             filled: 0,
             renamed: false,
+            may_grow: true,
         }
     }
 
+    /// Has a full disk be an error from now on: there is time, and there may be room again before the segment is needed.
+    pub(crate) fn do_not_grow(&mut self) {
+        self.may_grow = false;
+    }
+
+    /// Whether it was made because the segment is needed, and not only because there was time.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.may_grow
+    }
+
     /// Does the next piece of work. Returns the segment once it is ready. A full disk turns the rest into a
-    /// segment that grows; other errors leave nothing behind and are final for this preparation.
+    /// segment that grows, unless it is [not to](Preparation::do_not_grow); other errors leave nothing behind and are
+    /// final for this preparation.
     pub(crate) fn step(&mut self) -> Result<Option<ActiveSegment>> {
         let done = self.try_step();
         match done {
             Err(e)
                 if e.kind() == ErrorKind::NoSpace
                     && self.header.fill != SegmentFill::Growing
+                    && self.may_grow
                     && !self.renamed =>
             {
                 self.discard()?;

@@ -2,12 +2,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::shared::{Inner, Shared};
-use crate::base::Result;
+use crate::base::{HotGuard, Result};
+use crate::format::SegmentFill;
 use crate::log::commit::ActiveSegment;
 use crate::log::prepare::Preparation;
 
 /// How long to let a full or failing disk be before the next attempt.
 const RETRY: Duration = Duration::from_millis(200);
+
+/// So many times as long while the log is at rest.
+const RETRIES_AT_REST: u32 = 10;
 
 /// A segment up to this size is prepared in no time.
 const SMALL: u64 = 1 << 20;
@@ -38,7 +42,7 @@ impl Shared {
             self.prepared(&preparation, outcome);
             let mut inner = self.inner.lock();
             if failed {
-                self.prepare.wait_for(&mut inner, RETRY);
+                self.rest_after_failure(&mut inner);
             }
             inner.is_preparing = false;
         }
@@ -71,7 +75,10 @@ impl Shared {
             }
             Err(error) => {
                 inner.stats.prepare_failed();
-                inner.prepare_failure = Some(error.clone());
+                // Who needs the segment is told of what has failed then.
+                if preparation.is_needed() {
+                    inner.prepare_failure = Some(error.clone());
+                }
                 if preparation.is_name_unsure() {
                     drop(inner);
                     self.fail(error);
@@ -79,6 +86,17 @@ impl Shared {
             }
         }
         self.room.notify_all();
+    }
+
+    /// Longer while nobody is in need of the segment.
+    fn rest_after_failure(&self, inner: &mut HotGuard<'_, Inner>) {
+        for rest in 0..RETRIES_AT_REST {
+            let is_wanted = Self::is_time_to_prepare(inner) || self.stop.load(Ordering::Acquire);
+            if rest > 0 && is_wanted {
+                return;
+            }
+            self.prepare.wait_for(inner, RETRY);
+        }
     }
 
     /// Waits until a segment is wanted. `None`: the log is closing.
@@ -92,7 +110,11 @@ impl Shared {
             if wants && (Self::is_time_to_prepare(&inner) || self.is_quiet(&inner)) {
                 inner.segment_wanted = false;
                 inner.is_preparing = true;
-                return Some(self.preparation(&mut inner));
+                let mut preparation = self.preparation(&mut inner);
+                if !Self::is_time_to_prepare(&inner) && inner.plan.fill != SegmentFill::Growing {
+                    preparation.do_not_grow();
+                }
+                return Some(preparation);
             }
             self.prepare.wait_for(&mut inner, if wants { QUIET } else { Duration::from_hours(1) });
         }
@@ -222,6 +244,29 @@ mod tests {
             assert!(clock.nanos() < 60_000_000_000, "not prepared at rest");
             std::thread::yield_now();
         }
+        log.close().unwrap();
+    }
+
+    /// Room that is missing while nobody needs it may be there again when somebody does.
+    #[test]
+    fn a_full_disk_at_rest_makes_no_segment_that_grows() {
+        let disk = SimDisk::new(7);
+        let options = LogOptions::new().segment_bytes(4 << 20).prepare_bytes_per_second(1 << 30);
+        // For one segment, and a good part of another.
+        disk.set_space_bytes(Some(6 << 20));
+        let (log, _) = options.open_sim(&disk).unwrap();
+        let clock = Clock::real();
+        while log.stats().prepare_failures == 0 {
+            assert!(log.shared.inner().core.wants_next(), "prepared without room");
+            assert!(clock.nanos() < 60_000_000_000, "not tried at rest");
+            std::thread::yield_now();
+        }
+        disk.set_space_bytes(None);
+        while log.shared.inner().core.wants_next() {
+            assert!(clock.nanos() < 60_000_000_000, "not prepared when there was room");
+            std::thread::yield_now();
+        }
+        assert_eq!(disk.read_file("0000000000000002.seg").unwrap()[20], 1, "written through with zeros");
         log.close().unwrap();
     }
 
