@@ -11,7 +11,7 @@ use crate::log::read::is_blank_file;
 /// Zeros are written in pieces of this size: large enough to be cheap, small enough to let commits pass.
 const PIECE: usize = 64 * 1024;
 
-/// The same while the log is being opened, when there are no commits: a quarter of the time.
+/// The same while the log is being opened, when there are no commits to let pass: fewer calls.
 const PIECE_ALONE: usize = 1 << 20;
 
 /// What every segment of one log shares.
