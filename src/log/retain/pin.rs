@@ -27,6 +27,14 @@ impl Pins {
     }
 }
 
+#[cfg(test)]
+impl crate::log::Log {
+    /// Whether a purge is about to remove what comes after `after`. Unlike the try to pin it, asking keeps nothing.
+    pub(crate) fn is_leaving(&self, after: Zxid) -> bool {
+        after < self.shared.pins.lock().leaving
+    }
+}
+
 /// A pin inside the crate.
 #[derive(Debug)]
 pub(crate) struct Pin {
