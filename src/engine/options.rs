@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::pipeline::Commit;
 use super::progress::{Progress, Told};
 use crate::base::{Error, Result, limits};
-use crate::log::{LogOptions, Retention};
+use crate::log::{Gather, GroupPolicy, LogOptions, Retention};
 use crate::tree::ProposeOptions;
 
 /// Asked before each snapshot that a trigger wants.
@@ -34,7 +34,7 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     fn default() -> EngineOptions {
         EngineOptions {
-            log: LogOptions::new(),
+            log: LogOptions::new().group(GroupPolicy::new().gather(Gather::Overlapping)),
             log_dir: None,
             propose: ProposeOptions::new(),
             commit: Commit::WhenDurable,
@@ -59,7 +59,8 @@ impl EngineOptions {
         EngineOptions::default()
     }
 
-    /// How the log is written (default [`LogOptions::new`]).
+    /// How the log is written (default [`LogOptions::new`] that gathers groups as [`Gather::Overlapping`] tells, since to
+    /// order and apply a txn takes a client longer than its share of a write).
     #[must_use]
     pub fn log(mut self, options: LogOptions) -> EngineOptions {
         self.log = options;

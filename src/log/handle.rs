@@ -2,12 +2,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid, checksum};
+use crate::base::{Clock, Epoch, Error, ErrorKind, Random, Result, Zxid};
 use crate::format::{DatabaseId, IndexEntry, Numbering};
 use crate::io::{BackendInfo, Disk, Lock};
-use crate::log::commit::Incoming;
 use crate::log::directory::{check_exists, open_log_dir, take_lock};
-use crate::log::engine::{OnDurable, Patience, Shared, StartOptions, Threads};
+use crate::log::engine::{OnDurable, Shared, StartOptions, Threads};
 use crate::log::options::LogOptions;
 use crate::log::read::{Damage, LogReader, Record, Replay, not_in_log, verify};
 use crate::log::recover::{Opened, RecoveryReport, create, judge, open_recovered, survey_replaying};
@@ -15,7 +14,6 @@ use crate::log::retain::{
     Execution, LogPin, Pin, PurgeReport, Retention, TruncateReport, purge, truncate_on,
 };
 use crate::log::stats::{Health, LogStats};
-use crate::log::ticket::AppendTicket;
 
 /// An open transaction log: the one live owner of its directory.
 ///
@@ -162,53 +160,6 @@ pub(crate) fn open_locked(
 }
 
 impl Log {
-    /// Appends one record: ordered when this returns, durable when the ticket says so. Blocks while the
-    /// queue before the disk is full.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::Fenced`]: the record's epoch is not the log's. Never let in, now or later.
-    /// - [`ErrorKind::OutOfOrder`]: its zxid does not come after the last one.
-    /// - [`ErrorKind::TooLarge`]: nothing was written.
-    /// - [`ErrorKind::NoSpace`]: there is no room for the next segment; tried again by itself.
-    /// - [`ErrorKind::Poisoned`], [`ErrorKind::Closed`].
-    pub fn append(&self, record: &Record<'_>) -> Result<AppendTicket> {
-        self.append_incoming(&[incoming(record)], Patience::Forever)
-    }
-
-    /// The same, but [`ErrorKind::Busy`] where [`append`](Log::append) would block.
-    ///
-    /// # Errors
-    /// As [`append`](Log::append), and [`ErrorKind::Busy`].
-    pub fn try_append(&self, record: &Record<'_>) -> Result<AppendTicket> {
-        self.append_incoming(&[incoming(record)], Patience::None)
-    }
-
-    /// Appends the record after the last one of `epoch`; the ticket tells its zxid.
-    ///
-    /// # Errors
-    /// As [`append`](Log::append), and [`ErrorKind::CounterExhausted`].
-    pub fn append_next(&self, epoch: Epoch, time_ms: i64, payload: &[u8]) -> Result<AppendTicket> {
-        let payload_crc = checksum::crc32(0, payload);
-        self.append_incoming(
-            &[Incoming { zxid: None, epoch, time_ms, payload, payload_crc }],
-            Patience::Forever,
-        )
-    }
-
-    /// Appends several records as one: a crash keeps all of them or none. The ticket is the last one's.
-    ///
-    /// # Errors
-    /// As [`append`](Log::append); nothing is appended then. [`ErrorKind::Invalid`] for no records at all.
-    pub fn append_batch(&self, records: &[Record<'_>]) -> Result<AppendTicket> {
-        let incoming: Vec<Incoming<'_>> = records.iter().map(incoming).collect();
-        self.append_incoming(&incoming, Patience::Forever)
-    }
-
-    fn append_incoming(&self, records: &[Incoming<'_>], patience: Patience) -> Result<AppendTicket> {
-        let (zxid, batch) = self.shared.append(records, patience)?;
-        Ok(AppendTicket::new(self.shared.clone(), zxid, batch))
-    }
-
     /// Makes `epoch` durable and lets in only its appends from now on: older ones are fenced for ever, also
     /// after a crash. The same epoch again is fine.
     ///
@@ -430,16 +381,6 @@ impl Drop for Log {
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Log").field("durable", &self.shared.durable()).finish_non_exhaustive()
-    }
-}
-
-fn incoming<'a>(record: &Record<'a>) -> Incoming<'a> {
-    Incoming {
-        zxid: Some(record.zxid),
-        epoch: record.epoch,
-        time_ms: record.time_ms,
-        payload: record.payload,
-        payload_crc: checksum::crc32(0, record.payload),
     }
 }
 

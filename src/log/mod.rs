@@ -2,6 +2,7 @@
 //!
 //! Payloads are opaque: nothing here knows of trees or transactions.
 
+mod append;
 mod commit;
 mod damaged_bytes;
 pub(crate) mod directory;

@@ -23,10 +23,14 @@ pub enum Gather {
     Off,
     /// Wait up to the given bound whenever writers are expected back.
     Always(Duration),
-    /// Wait where it has been seen to pay: for up to 24 writers in a closed loop, and for a crowd of 96 threads and more;
-    /// not for a crowd of tasks that await their tickets, which cost little to wake. The default.
+    /// Wait up to 300 us for those who were just woken: for all of up to 64, and for one half of more threads, so that the
+    /// other half is woken while its group is written; not for more than 64 tasks that await their tickets, which cost
+    /// little to wake. Who stays away twice in a row is not waited for in the next 256 groups. The default of a log.
     #[default]
     Adaptive,
+    /// The same, but one half is waited for from 17 on (and not at all for so many tasks): for writers to whom a record
+    /// costs so much of the processor that a write should be under way meanwhile. The default of an engine.
+    Overlapping,
 }
 
 impl Default for GroupPolicy {

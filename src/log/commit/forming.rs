@@ -9,6 +9,8 @@ use crate::io::Buffer;
 pub(super) struct Forming {
     pub(super) buffer: Buffer,
     pub(super) count: u32,
+    /// How many of them have a thread each that appended them to wait for them at once.
+    pub(super) attended: u32,
     pub(super) first_zxid: Zxid,
     pub(super) fold: Fold,
     /// The running maximum of the times, these records included.
@@ -21,7 +23,15 @@ impl Forming {
     pub(super) fn new(mut buffer: Buffer, time_max_ms: i64) -> Forming {
         buffer.clear();
         buffer.resize_zeroed(GROUP_HEADER_BYTES);
-        Forming { buffer, count: 0, first_zxid: Zxid::ZERO, fold: Fold::new(), time_max_ms, opened_ns: 0 }
+        Forming {
+            buffer,
+            count: 0,
+            attended: 0,
+            first_zxid: Zxid::ZERO,
+            fold: Fold::new(),
+            time_max_ms,
+            opened_ns: 0,
+        }
     }
 
     /// Bytes behind the header.

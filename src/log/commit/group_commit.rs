@@ -235,6 +235,16 @@ impl GroupCommit {
         }
     }
 
+    /// The thread that has just appended waits for its record from now on.
+    pub(crate) fn attend(&mut self) {
+        self.forming.attended += 1;
+    }
+
+    /// Whether a thread waits for the forming group, or is on its way to.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.forming.attended > 0
+    }
+
     /// Takes in a failure: nothing is accepted or acknowledged any more.
     pub(crate) fn fail(&mut self, error: Error) {
         self.failure.get_or_insert(error);

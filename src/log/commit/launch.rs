@@ -108,7 +108,7 @@ impl GroupCommit {
         let write = self.write(self.forming_batch * 2, self.active.file.clone(), offset, buffer);
         self.forming_batch += 1;
         self.launched_time_max_ms = group.time_max_ms;
-        self.policy.started(group.count);
+        self.policy.started(group.count, group.attended);
         Started { write, rolled }
     }
 

@@ -138,8 +138,10 @@ mod tests {
     use std::sync::atomic::Ordering;
     use std::time::Duration;
 
-    use crate::base::{Clock, Epoch, ErrorKind, Zxid};
+    use crate::base::{Clock, Epoch, ErrorKind, Zxid, checksum};
     use crate::io::Backend;
+    use crate::log::commit::Incoming;
+    use crate::log::engine::Patience;
     use crate::log::{AppendTicket, Gather, GroupPolicy, Log, LogOptions, Record};
     use crate::sim::{Effect, Fault, FaultOp, NamePattern, SimDisk};
 
@@ -289,5 +291,40 @@ mod tests {
         let (log, report) = replaying.unwrap();
         assert_eq!((log.backend().backend, report.backend.refused), (Backend::Threads, None));
         log.close().unwrap();
+    }
+
+    /// Whether a committer was woken for the group that formed while another one was written, at whose end nobody slept
+    /// for it yet.
+    fn wakes_a_committer(patience: Patience) -> bool {
+        let disk = SimDisk::new(4);
+        // So that the second group is gathered for long, by whomever, and the keeper does not look after it either.
+        let group = GroupPolicy::new().bytes_max(4096).delay(Duration::from_secs(1));
+        let options = LogOptions::new().segment_bytes(1 << 20).idle_mark(None).group(group);
+        let (log, _) = options.open_sim(&disk).unwrap();
+        disk.inject(Fault::next(FaultOp::Write, Effect::Stall).on(NamePattern::Suffix(".seg".into())));
+        let clock = Clock::real();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| log.commit_next(Epoch::ZERO, 0, &[1; 4000]).unwrap());
+            while log.shared.inner().core.is_idle() {
+                std::thread::yield_now();
+            }
+            let (payload, payload_crc) = (b"next".as_slice(), checksum::crc32(0, b"next"));
+            let record = Incoming { zxid: None, epoch: Epoch::ZERO, time_ms: 0, payload, payload_crc };
+            let _second = log.shared.append(&[record], patience).unwrap();
+            assert_eq!(disk.release_stalled(), 1);
+            first.join().unwrap();
+        });
+        let (begin, mut woken) = (clock.nanos(), false);
+        while !woken && clock.nanos() - begin < 50_000_000 {
+            woken = log.shared.inner().gatherers > 0;
+        }
+        log.close().unwrap();
+        woken
+    }
+
+    #[test]
+    fn no_committer_is_woken_where_a_thread_comes_to_wait() {
+        assert!(wakes_a_committer(Patience::Forever));
+        assert!(!wakes_a_committer(Patience::Attending));
     }
 }

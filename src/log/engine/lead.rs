@@ -26,6 +26,14 @@ pub(crate) struct UnderWay {
     started_ns: u64,
 }
 
+/// The group that comes next, and so whom to wake.
+#[derive(Clone, Copy, Debug)]
+struct Heir {
+    batch: u64,
+    /// A thread is on its way to wait for it: it sleeps, or it will see that nobody is at it.
+    is_attended: bool,
+}
+
 /// A group of more records than this was waited for by a crowd.
 const CROWD: u64 = 16;
 
@@ -132,26 +140,32 @@ impl Shared {
             inner.stats.acknowledged(progress.records);
             self.durable.raise(progress.durable_zxid);
         }
-        let heir =
-            (failure.is_none() && inner.core.forming_records() > 0).then(|| inner.core.forming_batch());
+        let heir = (failure.is_none() && inner.core.forming_records() > 0)
+            .then(|| Heir { batch: inner.core.forming_batch(), is_attended: inner.core.is_attended() });
         let room = inner.room_waiters > 0;
         drop(inner);
         self.wake_after(progress, heir, room, failure.as_ref());
     }
 
-    fn wake_after(&self, progress: Option<Progress>, heir: Option<u64>, room: bool, failure: Option<&Error>) {
+    fn wake_after(
+        &self,
+        progress: Option<Progress>,
+        heir: Option<Heir>,
+        room: bool,
+        failure: Option<&Error>,
+    ) {
         // With many writers awake the processor is what is short: the heir comes last then, so that its group
         // is larger, and fewer groups are written.
         let crowd = progress.is_some_and(|p| p.records > CROWD);
-        if let Some(batch) = heir.filter(|_| !crowd) {
-            self.wake_heir(batch);
+        if let Some(heir) = heir.filter(|_| !crowd) {
+            self.wake_heir(heir);
         }
         if room {
             self.room.notify_all();
         }
         let all_took_it = progress.is_none_or(|progress| self.tell(progress));
-        if let Some(batch) = heir.filter(|_| crowd) {
-            self.wake_heir(batch);
+        if let Some(heir) = heir.filter(|_| crowd) {
+            self.wake_heir(heir);
         }
         if let Some(first) = failure {
             self.publish_failure(first);
@@ -178,11 +192,11 @@ impl Shared {
         all_took_it
     }
 
-    fn wake_heir(&self, batch: u64) {
-        let word = self.waiting.word(batch);
+    fn wake_heir(&self, heir: Heir) {
+        let word = self.waiting.word(heir.batch);
         if word.has_sleepers() {
             word.wake_one();
-        } else {
+        } else if !heir.is_attended {
             self.kick();
         }
     }

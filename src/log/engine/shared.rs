@@ -115,6 +115,8 @@ pub(crate) struct StartOptions {
 pub(crate) enum Patience {
     None,
     Forever,
+    /// The caller will wait for the record as well, at once.
+    Attending,
 }
 
 impl Shared {
@@ -219,6 +221,9 @@ impl Shared {
             let now = if inner.core.forming_records() == 0 { self.clock.nanos() } else { 0 };
             match inner.core.append(records, now)? {
                 Admission::Logged { last_zxid, batch } => {
+                    if patience == Patience::Attending {
+                        inner.core.attend();
+                    }
                     if inner.asleep {
                         inner.asleep = false;
                         self.keeper.wake_one();
