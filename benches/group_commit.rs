@@ -143,7 +143,14 @@ fn measure_log(dir: &Path, device: &Device, policy: &Policy, load: Load, times: 
     };
     let mut edges = Vec::new();
     let edge = || edges.push(log.stats());
-    let reached = writers::run(load, times.warm_up, times.measured, submit, wait, edge);
+    let reached = if load.window == 1 {
+        let commit = || {
+            log.commit_next(Epoch::ZERO, TIME_MS, &RECORD).expect("commit");
+        };
+        writers::run(load, times.warm_up, times.measured, commit, |()| {}, edge)
+    } else {
+        writers::run(load, times.warm_up, times.measured, submit, wait, edge)
+    };
     let written = written_between(&edges[0], &edges[1]);
     if policy.mode == WriteMode::Unsynced {
         assert_eq!(written.syncs, 0, "a log that was told not to sync has synced");

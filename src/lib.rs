@@ -34,7 +34,7 @@
 //! | to | look at |
 //! |---|---|
 //! | open, create, choose | [`LogOptions`], [`GroupPolicy`], [`RecoveryReport`] |
-//! | append | [`Log::append`], [`Log::append_batch`], [`AppendTicket`] |
+//! | append | [`Log::append`], [`Log::append_batch`], [`AppendTicket`]; and wait at once, [`Log::commit`] |
 //! | read and follow | [`Log::reader`], [`Log::reader_at_time`], [`LogReader`] |
 //! | fence an old leader | [`Log::advance_epoch`] |
 //! | cut and clean up | [`Log::truncate`], [`Log::purge`], [`Retention`], [`Log::pin`] |

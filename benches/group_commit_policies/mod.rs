@@ -54,6 +54,7 @@ pub(crate) fn policies() -> Vec<Policy> {
         Policy::grouped("gather-off", group().gather(Gather::Off)).quick(),
         Policy::grouped("gather-30us", group().gather(Gather::Always(micros(30)))),
         Policy::grouped("gather-60us", group().gather(Gather::Always(micros(60)))),
+        Policy::grouped("gather-overlapping", group().gather(Gather::Overlapping)),
         Policy::in_flight("in-flight-2", 2),
         Policy::in_flight("in-flight-4", 4),
         Policy::grouped("delay-1ms", group().delay(Duration::from_millis(1))).quick(),

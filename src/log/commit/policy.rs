@@ -234,6 +234,11 @@ mod tests {
         assert!(turn(&mut policy, 16, 13));
         assert_eq!(wanted(&mut policy, 16, Leader::Waiter), 13, "the fewer of the two");
         assert!(!turn(&mut policy, 16, 13), "and nobody waits in vain any more");
+        policy.released(16, 0, 0);
+        assert_ne!(policy.readiness(Leader::Waiter, 12, 0, 0), Readiness::Now);
+        policy.started(13, 13);
+        assert!(turn(&mut policy, 16, 12));
+        assert_eq!(wanted(&mut policy, 16, Leader::Waiter), 13, "a hiccup does not bring back who is absent");
     }
 
     #[test]
@@ -253,10 +258,14 @@ mod tests {
     fn of_a_crowd_twice_what_came_is_there() {
         let mut policy = policy(Gather::Adaptive);
         turn(&mut policy, 200, 200);
-        for came in [45, 40] {
-            assert!(turn(&mut policy, 100, came));
+        for came in [90, 80] {
+            assert!(turn(&mut policy, 200, came));
         }
-        assert_eq!(wanted(&mut policy, 100, Leader::Waiter), 45, "ten are absent, the others come in halves");
+        assert_eq!(
+            wanted(&mut policy, 200, Leader::Waiter),
+            90,
+            "twenty are absent, the others come in halves"
+        );
     }
 
     #[test]
