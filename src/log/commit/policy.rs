@@ -9,8 +9,10 @@ use crate::log::options::{Gather, GroupPolicy};
 const ADAPTIVE_BOUND_NS: u64 = 300_000;
 /// More writers than this are a crowd: one half is waited for, and while its group is written, the other half is woken.
 const ONE_COHORT_MAX: u32 = 64;
-/// The same where what a writer does for its record takes as long as the record's share of a write.
-const ONE_COHORT_MAX_OVERLAPPING: u32 = 16;
+/// The same two where what a writer does for its record takes longer than the record's share of a write: whoever is held up
+/// meanwhile, by a snapshot that is being written for instance, holds up few others, and not for long.
+const OVERLAPPING_BOUND_NS: u64 = 80_000;
+const ONE_COHORT_MAX_OVERLAPPING: u32 = 8;
 /// Who did not come back in time, twice in a row, is not waited for again in so many groups: two waits in vain of these
 /// are above the 99th percentile.
 const GROUPS_WITHOUT_ABSENT: u32 = 256;
@@ -121,7 +123,8 @@ impl Policy {
             Gather::Always(bound) => nanos(bound),
             // Tasks cost little to wake: it is the disk that a crowd of them is short of.
             Gather::Adaptive | Gather::Overlapping if leader == Leader::Committer && self.is_crowd() => 0,
-            Gather::Adaptive | Gather::Overlapping => ADAPTIVE_BOUND_NS,
+            Gather::Adaptive => ADAPTIVE_BOUND_NS,
+            Gather::Overlapping => OVERLAPPING_BOUND_NS,
         };
         if records < self.wanted() {
             start_ns = start_ns.max(self.released_ns.saturating_add(bound));
@@ -188,14 +191,16 @@ mod tests {
 
     #[test]
     fn a_group_waits_for_all_who_come_back_and_not_for_ever() {
-        for gather in [Gather::Adaptive, Gather::Overlapping] {
-            for writers in [2, 16] {
+        for (gather, bound_ns) in
+            [(Gather::Adaptive, ADAPTIVE_BOUND_NS), (Gather::Overlapping, OVERLAPPING_BOUND_NS)]
+        {
+            for writers in [2, 8] {
                 let mut policy = policy(gather);
                 policy.released(writers - 1, 1, 500);
-                let bound = Readiness::At(500 + ADAPTIVE_BOUND_NS);
+                let bound = Readiness::At(500 + bound_ns);
                 assert_eq!(policy.readiness(Leader::Waiter, writers - 1, 600, 600), bound);
                 assert_eq!(policy.readiness(Leader::Waiter, writers, 600, 600), Readiness::Now);
-                let late = 500 + ADAPTIVE_BOUND_NS;
+                let late = 500 + bound_ns;
                 assert_eq!(policy.readiness(Leader::Waiter, 1, 600, late), Readiness::Now);
             }
         }
@@ -203,7 +208,7 @@ mod tests {
 
     #[test]
     fn of_a_crowd_one_half_is_waited_for_and_by_a_committer_nobody() {
-        for (gather, one_cohort_max) in [(Gather::Adaptive, 64), (Gather::Overlapping, 16)] {
+        for (gather, one_cohort_max) in [(Gather::Adaptive, 64), (Gather::Overlapping, 8)] {
             let mut policy = policy(gather);
             turn(&mut policy, 2, 2);
             let mut wanted = |released, leader| wanted(&mut policy, released, leader);
