@@ -23,13 +23,15 @@ pub enum Gather {
     Off,
     /// Wait up to the given bound whenever writers are expected back.
     Always(Duration),
-    /// Wait up to 300 us for those who were just woken: for all of up to 64, and for one half of more threads, so that the
-    /// other half is woken while its group is written; not for more than 64 tasks that await their tickets, which cost
-    /// little to wake. Who stays away twice in a row is not waited for in the next 256 groups. The default of a log.
+    /// Wait for those who were just woken, 60 us and 4 us for each, at most 300: for all of up to 64 threads; for one half of
+    /// more that [`commit`](crate::Log::commit), so that the other half is woken while its group is written; for all who wait
+    /// on tickets; not for more than 64 tasks that await theirs, which cost little to wake. Who stays away twice in a row is not
+    /// waited for in the next 256 groups. Writers that do something else now and then between two records and come back
+    /// while they are waited for cost the others some of their 99th percentile: [`Off`](Gather::Off) is for these. The default of a log.
     #[default]
     Adaptive,
-    /// The same, but at most 80 us, and for one half from 9 writers on (for so many tasks not at all): for writers to whom a
-    /// record costs so much of the processor that a write should be under way meanwhile. The default of an engine.
+    /// The same, but for one half from 17 writers on, whatever they wait with (for so many tasks not at all): for writers to
+    /// whom a record costs so much of the processor that a write should be under way meanwhile. The default of an engine.
     Overlapping,
 }
 
