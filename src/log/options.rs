@@ -30,7 +30,7 @@ pub enum Gather {
     /// while they are waited for cost the others some of their 99th percentile: [`Off`](Gather::Off) is for these. The default of a log.
     #[default]
     Adaptive,
-    /// The same, but for one half from 17 writers on, whatever they wait with (for so many tasks not at all): for writers to
+    /// The same, but 2 us for each, and for one half from 17 writers on, whatever they wait with (for so many tasks not at all): for writers to
     /// whom a record costs so much of the processor that a write should be under way meanwhile. The default of an engine.
     Overlapping,
 }

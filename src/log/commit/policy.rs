@@ -9,6 +9,8 @@ use crate::log::options::{Gather, GroupPolicy};
 /// out costs; of a few, who is not back soon does something else first (decision 0002).
 const BOUND_NS: u64 = 60_000;
 const BOUND_WRITER_NS: u64 = 4_000;
+/// So much for each where a snapshot's thread may hold up one or another of them, and all would wait with it.
+const BOUND_WRITER_OVERLAPPING_NS: u64 = 2_000;
 const BOUND_MAX_NS: u64 = 300_000;
 /// More writers than this are a crowd: one half is waited for, and while its group is written, the other half is woken.
 const ONE_COHORT_MAX: u32 = 64;
@@ -124,7 +126,8 @@ impl Policy {
             Gather::Always(bound) => nanos(bound),
             // Tasks cost little to wake: it is the disk that a crowd of them is short of.
             Gather::Adaptive | Gather::Overlapping if leader == Leader::Committer && self.is_crowd() => 0,
-            Gather::Adaptive | Gather::Overlapping => bound_ns(self.present()),
+            Gather::Adaptive => bound_ns(self.present(), BOUND_WRITER_NS),
+            Gather::Overlapping => bound_ns(self.present(), BOUND_WRITER_OVERLAPPING_NS),
         };
         if records < self.wanted() {
             start_ns = start_ns.max(self.released_ns.saturating_add(bound));
@@ -161,8 +164,8 @@ impl Policy {
     }
 }
 
-fn bound_ns(writers: u32) -> u64 {
-    (BOUND_NS + u64::from(writers) * BOUND_WRITER_NS).min(BOUND_MAX_NS)
+fn bound_ns(writers: u32, each_ns: u64) -> u64 {
+    (BOUND_NS + u64::from(writers) * each_ns).min(BOUND_MAX_NS)
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -199,8 +202,8 @@ mod tests {
             (Gather::Adaptive, 2, 68_000),
             (Gather::Adaptive, 16, 124_000),
             (Gather::Adaptive, 64, 300_000),
-            (Gather::Overlapping, 2, 68_000),
-            (Gather::Overlapping, 16, 124_000),
+            (Gather::Overlapping, 2, 64_000),
+            (Gather::Overlapping, 16, 92_000),
         ] {
             let mut policy = policy(gather);
             policy.released(writers - 1, 1, 500);
@@ -304,7 +307,7 @@ mod tests {
         let always = Gather::Always(Duration::from_micros(100));
         for (gather, delay_us, expected, records, readiness) in [
             (Gather::Off, 0, 16, 1, Readiness::Now),
-            (Gather::Adaptive, 0, 16, 1, Readiness::At(5_000 + bound_ns(16))),
+            (Gather::Adaptive, 0, 16, 1, Readiness::At(5_000 + 124_000)),
             (always, 0, 1_000, 1, Readiness::At(105_000)),
             (always, 50, 16, 1, Readiness::At(105_000)),
             (always, 200, 16, 1, Readiness::At(207_000)),
