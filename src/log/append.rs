@@ -10,19 +10,19 @@ impl Log {
     /// queue before the disk is full.
     ///
     /// # Errors
-    /// - [`ErrorKind::Fenced`]: the record's epoch is not the log's. Never let in, now or later.
-    /// - [`ErrorKind::OutOfOrder`]: its zxid does not come after the last one.
-    /// - [`ErrorKind::TooLarge`]: nothing was written.
-    /// - [`ErrorKind::NoSpace`]: there is no room for the next segment; tried again by itself.
-    /// - [`ErrorKind::Poisoned`], [`ErrorKind::Closed`].
+    /// - [`ErrorKind::Fenced`](crate::ErrorKind::Fenced): the record's epoch is not the log's. Never let in, now or later.
+    /// - [`ErrorKind::OutOfOrder`](crate::ErrorKind::OutOfOrder): its zxid does not come after the last one.
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): nothing was written.
+    /// - [`ErrorKind::NoSpace`](crate::ErrorKind::NoSpace): there is no room for the next segment; tried again by itself.
+    /// - [`ErrorKind::Poisoned`](crate::ErrorKind::Poisoned), [`ErrorKind::Closed`](crate::ErrorKind::Closed).
     pub fn append(&self, record: &Record<'_>) -> Result<AppendTicket> {
         self.append_incoming(&[incoming(record)], Patience::Forever)
     }
 
-    /// The same, but [`ErrorKind::Busy`] where [`append`](Log::append) would block.
+    /// The same, but [`ErrorKind::Busy`](crate::ErrorKind::Busy) where [`append`](Log::append) would block.
     ///
     /// # Errors
-    /// As [`append`](Log::append), and [`ErrorKind::Busy`].
+    /// As [`append`](Log::append), and [`ErrorKind::Busy`](crate::ErrorKind::Busy).
     pub fn try_append(&self, record: &Record<'_>) -> Result<AppendTicket> {
         self.append_incoming(&[incoming(record)], Patience::None)
     }
@@ -30,7 +30,7 @@ impl Log {
     /// Appends the record after the last one of `epoch`; the ticket tells its zxid.
     ///
     /// # Errors
-    /// As [`append`](Log::append), and [`ErrorKind::CounterExhausted`].
+    /// As [`append`](Log::append), and [`ErrorKind::CounterExhausted`](crate::ErrorKind::CounterExhausted).
     pub fn append_next(&self, epoch: Epoch, time_ms: i64, payload: &[u8]) -> Result<AppendTicket> {
         self.append_incoming(&[next(epoch, time_ms, payload)], Patience::Forever)
     }
@@ -38,7 +38,7 @@ impl Log {
     /// Appends several records as one: a crash keeps all of them or none. The ticket is the last one's.
     ///
     /// # Errors
-    /// As [`append`](Log::append); nothing is appended then. [`ErrorKind::Invalid`] for no records at all.
+    /// As [`append`](Log::append); nothing is appended then. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for no records at all.
     pub fn append_batch(&self, records: &[Record<'_>]) -> Result<AppendTicket> {
         let incoming: Vec<Incoming<'_>> = records.iter().map(incoming).collect();
         self.append_incoming(&incoming, Patience::Forever)
@@ -49,7 +49,7 @@ impl Log {
     /// which would hold on to the log, it costs less.
     ///
     /// # Errors
-    /// As [`append`](Log::append) before it is ordered, and [`ErrorKind::Poisoned`] if a write failed: nothing is
+    /// As [`append`](Log::append) before it is ordered, and [`ErrorKind::Poisoned`](crate::ErrorKind::Poisoned) if a write failed: nothing is
     /// known of the record then.
     pub fn commit(&self, record: &Record<'_>) -> Result<Zxid> {
         self.commit_incoming(incoming(record))
@@ -58,7 +58,7 @@ impl Log {
     /// The same with the record after the last one of `epoch`, as [`append_next`](Log::append_next). Returns its zxid.
     ///
     /// # Errors
-    /// As [`commit`](Log::commit), and [`ErrorKind::CounterExhausted`].
+    /// As [`commit`](Log::commit), and [`ErrorKind::CounterExhausted`](crate::ErrorKind::CounterExhausted).
     pub fn commit_next(&self, epoch: Epoch, time_ms: i64, payload: &[u8]) -> Result<Zxid> {
         self.commit_incoming(next(epoch, time_ms, payload))
     }
