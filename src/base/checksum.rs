@@ -12,6 +12,11 @@ pub(crate) fn crc32(seed: u32, bytes: &[u8]) -> u32 {
 pub(crate) struct Crc32(crc32fast::Hasher);
 
 impl Crc32 {
+    /// One that starts from `seed`, as [`crc32`] does.
+    pub(crate) fn seeded(seed: u32) -> Crc32 {
+        Crc32(crc32fast::Hasher::new_with_initial(seed))
+    }
+
     /// Of several runs of bytes, one behind the other.
     #[inline]
     pub(crate) fn of<const N: usize>(parts: [&[u8]; N]) -> Crc32 {

@@ -1,6 +1,6 @@
 use super::layout::{i64_at, put, u32_at, u64_at};
 use crate::base::Zxid;
-use crate::base::checksum::crc32;
+use crate::base::checksum::{Crc32, crc32};
 
 /// The length of a record's header; its payload follows, padded with zeros to eight bytes.
 pub(crate) const RECORD_HEADER_BYTES: usize = 32;
@@ -38,9 +38,14 @@ impl RecordHeader {
 
     /// Reads a header, or `None` if its checksum does not match or a reserved bit is set.
     pub(crate) fn decode(bytes: &[u8], seed: u32) -> Option<RecordHeader> {
+        RecordHeader::decode_next(bytes, &Crc32::seeded(seed))
+    }
+
+    /// The same for one header after the other, with a checksum that was [seeded](Crc32::seeded) once.
+    #[inline]
+    pub(crate) fn decode_next(bytes: &[u8], seeded: &Crc32) -> Option<RecordHeader> {
         let bytes = bytes.get(..RECORD_HEADER_BYTES)?;
-        let header_crc = u32_at(bytes, 0);
-        if crc32(seed, &bytes[4..]) != header_crc || u32_at(bytes, 12) != 0 {
+        if seeded.clone().and(&bytes[4..]) != u32_at(bytes, 0) || u32_at(bytes, 12) != 0 {
             return None;
         }
         Some(RecordHeader::of_verified(bytes))

@@ -1,4 +1,4 @@
-use crate::base::checksum::{self, Fold};
+use crate::base::checksum::{self, Crc32, Fold};
 use crate::base::{Epoch, Zxid};
 use crate::format::layout::is_zero;
 use crate::format::{
@@ -66,6 +66,7 @@ fn verify_records(header: &GroupHeader, group: &[u8], seed: u32) -> Result<i64, 
     let mut fold = Fold::new();
     let mut time_max_ms = header.time_max_before_ms;
     let mut damaged: Option<BadGroup> = None;
+    let (of_header, of_payload) = (Crc32::seeded(seed), Crc32::default());
     let from = |at: usize, code, first: Zxid| BadGroup {
         offset: at as u64,
         code,
@@ -76,7 +77,7 @@ fn verify_records(header: &GroupHeader, group: &[u8], seed: u32) -> Result<i64, 
         if last < header.first_zxid { header.first_zxid } else { Zxid::new(last.get().saturating_add(1)) }
     };
     for _ in 0..header.record_count {
-        let Some(record) = RecordHeader::decode(&group[at..], seed) else {
+        let Some(record) = RecordHeader::decode_next(&group[at..], &of_header) else {
             return Err(damaged.unwrap_or(from(at, "record_header", unknown(last))));
         };
         let length = record.payload_bytes as usize;
@@ -86,7 +87,7 @@ fn verify_records(header: &GroupHeader, group: &[u8], seed: u32) -> Result<i64, 
             return Err(damaged.unwrap_or(from(at, "record_order", unknown(last))));
         }
         let (payload, padding) = group[start..end].split_at(length);
-        let right = checksum::crc32(0, payload) == record.payload_crc && is_zero(padding);
+        let right = of_payload.clone().and(payload) == record.payload_crc && is_zero(padding);
         if !right && !crate::planted("payload_unverified") {
             // The header is right, so the damage is exactly this record's: go on, to name the others too.
             let first = damaged.map_or(from(at, "record_checksum", record.zxid), |d| d);

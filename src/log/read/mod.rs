@@ -1,10 +1,14 @@
 //! Reading a log back: bytes of a file, groups out of bytes, records out of groups, and segments scanned whole.
 
 mod ahead;
+#[cfg(test)]
+mod ahead_tests;
+mod checks;
 mod cursor;
 mod damage;
 mod each;
 mod group;
+mod piece;
 mod reader;
 mod replay;
 mod scan;
@@ -13,6 +17,7 @@ mod scan_tests;
 mod verify;
 mod window;
 
+pub(crate) use ahead::Helpers;
 pub(crate) use cursor::Cursor;
 pub use damage::Damage;
 pub(crate) use damage::{payload_is_right, segment_damage};

@@ -257,7 +257,7 @@ impl Walk<'_> {
             }
             let total = header.total_bytes(self.block);
             let bytes = usize::try_from(total).unwrap_or(usize::MAX);
-            let Some(group) = window.get(self.file, offset, bytes)? else {
+            if window.get(self.file, offset, bytes)?.is_none() {
                 let bad = BadGroup {
                     offset: 0,
                     code: "group_short",
@@ -265,8 +265,11 @@ impl Walk<'_> {
                     last_zxid: header.last_zxid,
                 };
                 return stop(StopKind::Garbage, Some(bad));
-            };
-            match verify_group(&header, group, self.seed, self.database_seed) {
+            }
+            let verified = window.verified(offset);
+            let group = window.held(offset, bytes);
+            let verify = || verify_group(&header, group, self.seed, self.database_seed);
+            match verified.map_or_else(verify, Ok) {
                 Err(bad) => return stop(StopKind::Garbage, Some(bad)),
                 Ok(_) if limit.is_some_and(|l| l < header.last_zxid) => {
                     let limit = limit.expect("just seen");

@@ -1,7 +1,10 @@
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::thread::Scope;
 
-use super::ahead::{Ahead, HEAD, Piece};
+use super::ahead::{Ahead, Helpers};
+use super::group::GroupTotals;
+use super::piece::Piece;
 use crate::base::{Error, Result};
 use crate::io::File;
 
@@ -23,11 +26,13 @@ pub(crate) struct Window {
     file_len: u64,
     /// Reads the file for this window, as long as it is asked for bytes in order.
     ahead: Option<Ahead>,
+    /// The groups among what is held that were verified while it was read.
+    verified: VecDeque<(u64, GroupTotals)>,
 }
 
 impl Window {
     pub(crate) fn new(file_len: u64) -> Window {
-        Window { bytes: Vec::new(), held: 0..0, start: 0, file_len, ahead: None }
+        Window { bytes: Vec::new(), held: 0..0, start: 0, file_len, ahead: None, verified: VecDeque::new() }
     }
 
     /// A window that is to go through the file once, front to back, with a thread that reads ahead of it.
@@ -35,8 +40,9 @@ impl Window {
         scope: &'s Scope<'s, 'f>,
         file: &'f dyn File,
         file_len: u64,
+        helpers: &Helpers,
     ) -> Window {
-        Window { ahead: Some(Ahead::start(scope, file, file_len)), ..Window::new(file_len) }
+        Window { ahead: Some(Ahead::start(scope, file, file_len, helpers)), ..Window::new(file_len) }
     }
 
     /// The file's length as this window knows it.
@@ -47,11 +53,13 @@ impl Window {
     /// Turns to another file, keeping the memory.
     pub(crate) fn turn_to(&mut self, file_len: u64) {
         (self.held, self.start, self.file_len, self.ahead) = (0..0, 0, file_len, None);
+        self.verified.clear();
     }
 
     /// The file has grown, or its content beyond `offset` has changed: forget what was read from there on.
     pub(crate) fn forget_from(&mut self, offset: u64, file_len: u64) {
         (self.file_len, self.ahead) = (file_len, None);
+        self.verified.clear();
         let keep = usize::try_from(offset.saturating_sub(self.start)).unwrap_or(usize::MAX);
         self.held.end = self.held.end.min(self.held.start.saturating_add(keep));
     }
@@ -84,6 +92,14 @@ impl Window {
         Ok(&self.bytes[self.held.start + at..self.held.end])
     }
 
+    /// What the group at `offset` amounts to, if the bytes that are held were verified already.
+    pub(super) fn verified(&mut self, offset: u64) -> Option<GroupTotals> {
+        while self.verified.front().is_some_and(|(at, _)| *at < offset) {
+            self.verified.pop_front();
+        }
+        self.verified.pop_front_if(|(at, _)| *at == offset).map(|(_, totals)| totals)
+    }
+
     /// Where in the file the held bytes end.
     fn end(&self) -> u64 {
         self.start + self.held.len() as u64
@@ -103,6 +119,7 @@ impl Window {
         if self.take_ahead(file, offset, len)? {
             return Ok(());
         }
+        self.verified.clear();
         // Keep the part that is already here: groups straddle chunks.
         self.pass_to(offset);
         self.bytes.copy_within(self.held.clone(), 0);
@@ -130,43 +147,45 @@ impl Window {
         if offset < self.start || offset > self.end() + FAR {
             return Ok(false);
         }
-        let mut next = self.end();
         self.pass_to(offset);
         while self.end() < offset + len as u64 {
-            let piece = match ahead.next() {
-                Some(Ok(piece)) if piece.offset == next => piece,
+            let piece = match ahead.next(file) {
+                Some(Ok(piece)) if piece.offset <= self.end() => piece,
                 Some(Err(e)) => {
-                    return Err(Error::io("read a segment", e).in_file(file.name()).at_offset(next));
+                    return Err(Error::io("read a segment", e).in_file(file.name()).at_offset(self.end()));
                 }
                 _ => return Ok(false),
             };
-            next += piece.len as u64;
-            if next <= offset {
-                ahead.give_back(piece.bytes);
-            } else {
-                self.append(piece, &ahead);
-            }
+            let spare = self.take(piece);
+            ahead.give_back(spare);
         }
         self.ahead = Some(ahead);
         Ok(true)
     }
 
-    /// Takes in the piece behind what is held, or that `start` lies in.
-    fn append(&mut self, piece: Piece, ahead: &Ahead) {
-        let Piece { mut bytes, offset, len } = piece;
-        let kept = self.held.len();
-        if kept <= HEAD {
-            bytes[HEAD - kept..HEAD].copy_from_slice(&self.bytes[self.held.clone()]);
-            let skip = usize::try_from(self.start.saturating_sub(offset)).unwrap_or(len);
-            self.held = HEAD - kept + skip..HEAD + len;
-            ahead.give_back(std::mem::replace(&mut self.bytes, bytes));
-        } else {
-            // A group that is larger than the pieces.
-            self.bytes.truncate(self.held.end);
-            self.bytes.extend_from_slice(&bytes[HEAD..HEAD + len]);
-            self.held.end += len;
-            ahead.give_back(bytes);
+    /// Takes a piece in place of what is held, or behind it. Returns what is not needed any more.
+    fn take(&mut self, mut piece: Piece) -> Piece {
+        let held_end = self.end();
+        if piece.end() <= held_end {
+            return piece;
         }
+        if piece.offset <= self.start {
+            let at = usize::try_from(self.start - piece.offset).expect("inside the piece");
+            self.held = at..piece.len;
+            std::mem::swap(&mut self.bytes, &mut piece.bytes);
+            self.verified.clear();
+        } else {
+            // A group that is longer than what is read ahead of one.
+            let fresh = piece.from(held_end).expect("it goes on behind what is held");
+            self.bytes.truncate(self.held.end);
+            self.bytes.drain(..self.held.start);
+            self.bytes.extend_from_slice(fresh);
+            self.held = 0..self.bytes.len();
+            // Nothing is known of bytes that were read twice.
+            piece.verified.retain(|(at, _)| *at >= held_end);
+        }
+        self.verified.extend(piece.verified.drain(..));
+        piece
     }
 }
 
@@ -187,7 +206,8 @@ mod tests {
             (0..3_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let file = file_of(&bytes);
         std::thread::scope(|scope| {
-            let mut window = Window::reading_ahead(scope, file.as_ref(), bytes.len() as u64);
+            let mut window =
+                Window::reading_ahead(scope, file.as_ref(), bytes.len() as u64, &Helpers::new(1));
             let (mut at, mut turn) = (0, 0);
             loop {
                 let len = sizes[turn % sizes.len()];
@@ -207,7 +227,7 @@ mod tests {
     #[test]
     fn what_was_read_ahead_is_what_stands_in_the_file() {
         check(&[64, 4096, 233_000], 0);
-        check(&[600_000, 64], 0);
+        check(&[1_200_000, 64], 0);
         check(&[64], 4096);
         check(&[64], 700_000);
         check(&[1_000_000], 1);
@@ -245,7 +265,7 @@ mod tests {
     fn what_is_jumped_over_is_not_read() {
         let file = Sparse { len: 1 << 34, read: std::sync::atomic::AtomicU64::new(0) };
         std::thread::scope(|scope| {
-            let mut window = Window::reading_ahead(scope, &file, file.len);
+            let mut window = Window::reading_ahead(scope, &file, file.len, &Helpers::new(1));
             assert_eq!(window.get(&file, 0, 1000).unwrap().map(<[u8]>::len), Some(1000));
             let far = (1 << 33) + (5 << 20);
             assert_eq!(window.get(&file, far, 1).unwrap(), Some(&[5][..]));
@@ -259,7 +279,8 @@ mod tests {
         let bytes: Vec<u8> = (0..2_000_000_u32).map(|i| (i / 7).to_le_bytes()[0]).collect();
         let file = file_of(&bytes);
         std::thread::scope(|scope| {
-            let mut window = Window::reading_ahead(scope, file.as_ref(), bytes.len() as u64);
+            let mut window =
+                Window::reading_ahead(scope, file.as_ref(), bytes.len() as u64, &Helpers::new(1));
             for at in [0, 1_500_000, 10, 1_999_000, 0] {
                 let got = window.get(file.as_ref(), at as u64, 1000).unwrap();
                 assert_eq!(got, bytes.get(at..at + 1000), "at {at}");

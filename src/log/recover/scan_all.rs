@@ -8,7 +8,9 @@ use crate::base::{Error, Result, Zxid};
 use crate::format::{Manifest, segment_name};
 use crate::io::{Backend, Disk};
 use crate::log::directory::open_segment;
-use crate::log::read::{Replay, SegmentScan, StopKind, Window, peek_floor, scan_replaying, scan_segment};
+use crate::log::read::{
+    Helpers, Replay, SegmentScan, StopKind, Window, peek_floor, scan_replaying, scan_segment,
+};
 
 /// Scans all segments, on all cores where there are several. Files are open only while they are scanned.
 /// With a `replay`, those that it wants records of are scanned in order instead, by the caller's thread.
@@ -36,8 +38,9 @@ pub(super) fn scan_all(
             scans.leave(*seq, scan, replay);
         }
     }
+    let helpers = (cores > 1).then(|| Helpers::new(cores - 1));
     for (seq, _) in wanted {
-        done.insert(*seq, scans.replaying(*seq, replay, cores > 1)?);
+        done.insert(*seq, scans.replaying(*seq, replay, helpers.as_ref())?);
     }
     Ok(done)
 }
@@ -62,7 +65,7 @@ impl Scans<'_> {
         self.manifest.cut_of(seq).map(|c| c.last_zxid)
     }
 
-    fn replaying(&self, seq: u64, replay: &mut Replay<'_>, ahead: bool) -> Result<SegmentScan> {
+    fn replaying(&self, seq: u64, replay: &mut Replay<'_>, helpers: Option<&Helpers>) -> Result<SegmentScan> {
         if self.is_apart(seq) || !replay.enter(seq) {
             return self.one(seq);
         }
@@ -71,11 +74,11 @@ impl Scans<'_> {
             file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
         let file = file.as_ref();
         let mut scan = |mut window: Window| {
-            // The window is dropped with the scan, which ends the thread that reads ahead of it.
+            // The window is dropped with the scan, which ends the threads that read ahead of it.
             scan_replaying(&mut window, file, seq, self.manifest.database_id, self.limit(seq), replay)
         };
-        let scan = if ahead {
-            std::thread::scope(|scope| scan(Window::reading_ahead(scope, file, len)))?
+        let scan = if let Some(helpers) = helpers {
+            std::thread::scope(|scope| scan(Window::reading_ahead(scope, file, len, helpers)))?
         } else {
             scan(Window::new(len))?
         };
