@@ -232,6 +232,20 @@ mod tests {
     }
 
     #[test]
+    fn a_damaged_payload_or_padding_names_its_records() {
+        let (header, whole) = group(&[(6, 70), (7, 20), (8, 60)]);
+        let frame = frame_bytes(6);
+        for (damaged, from, to) in [(&[0][..], 6, 6), (&[1], 7, 7), (&[0, 1], 6, 7), (&[2], 8, 8)] {
+            for at in [0, 5, 7] {
+                let mut bytes = whole.clone();
+                let payload = |n: usize| GROUP_HEADER_BYTES + n * frame + RECORD_HEADER_BYTES;
+                damaged.iter().for_each(|n| bytes[payload(*n) + at] ^= 0x40);
+                assert_eq!(verify(&header, &bytes), Err(("record_checksum", from, to)), "{damaged:?} {at}");
+            }
+        }
+    }
+
+    #[test]
     fn a_seal_is_one_by_its_content_too() {
         let seal = |body: &[u8]| {
             let check = u64::from(checksum::crc32(SEGMENT_SEED, body));
