@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::thread::Scope;
+use std::thread::{self, Scope};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -70,8 +70,10 @@ impl Ahead {
             changed: Condvar::new(),
         });
         for _ in 0..helpers.count {
-            let shared = shared.clone();
-            scope.spawn(move || shared.read_ahead(file));
+            let (thread, shared) = (thread::Builder::new().name("arborlog-reader".into()), shared.clone());
+            if thread.spawn_scoped(scope, move || shared.read_ahead(file)).is_err() {
+                break; // no more threads for this process: those that there are do the work
+            }
         }
         Ahead(shared)
     }

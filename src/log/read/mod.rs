@@ -27,8 +27,7 @@ pub(crate) use reader::not_in_log;
 pub use reader::{LogReader, Record};
 pub(crate) use replay::Replay;
 pub(crate) use scan::{
-    SegmentScan, StopKind, check_owner, is_blank_file, peek_floor, scan_prepared, scan_replaying,
-    scan_segment,
+    SegmentScan, StopKind, check_owner, is_blank_file, peek_floor, scan_prepared, scan_segment, scan_through,
 };
 pub(crate) use verify::verify;
 pub(crate) use window::Window;

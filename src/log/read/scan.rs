@@ -111,19 +111,7 @@ pub(crate) fn scan_segment(
     limit: Option<Zxid>,
 ) -> Result<SegmentScan> {
     let len = file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
-    scan_in(&mut Window::new(len), file, seq, database_id, limit, None)
-}
-
-/// The same through a `window` of the whole file, with the records handed to `replay` as they are verified.
-pub(crate) fn scan_replaying(
-    window: &mut Window,
-    file: &dyn File,
-    seq: u64,
-    database_id: DatabaseId,
-    limit: Option<Zxid>,
-    replay: &mut Replay<'_>,
-) -> Result<SegmentScan> {
-    scan_in(window, file, seq, database_id, limit, Some(replay))
+    scan_through(&mut Window::new(len), file, seq, database_id, limit, None)
 }
 
 /// As [`scan_segment`], of a segment that this process has filled and named a moment ago: what stands before the first group is
@@ -137,7 +125,8 @@ pub(crate) fn scan_prepared(file: &dyn File, seq: u64, database_id: DatabaseId) 
     Ok(scan)
 }
 
-fn scan_in(
+/// The same through a `window` of the whole file, with the records handed to `replay` as they are verified.
+pub(crate) fn scan_through(
     window: &mut Window,
     file: &dyn File,
     seq: u64,

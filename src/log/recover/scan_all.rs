@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use parking_lot::Mutex;
 
@@ -9,7 +10,7 @@ use crate::format::{Manifest, segment_name};
 use crate::io::{Backend, Disk};
 use crate::log::directory::open_segment;
 use crate::log::read::{
-    Helpers, Replay, SegmentScan, StopKind, Window, peek_floor, scan_replaying, scan_segment,
+    Helpers, Replay, SegmentScan, StopKind, Window, peek_floor, scan_segment, scan_through,
 };
 
 /// Scans all segments, on all cores where there are several. Files are open only while they are scanned.
@@ -22,9 +23,9 @@ pub(super) fn scan_all(
 ) -> Result<BTreeMap<u64, SegmentScan>> {
     // The simulator needs the same order of calls each time.
     let simulated = disk.info().backend == Backend::Simulated;
-    let cores =
-        if simulated { 1 } else { std::thread::available_parallelism().map_or(1, usize::from).min(8) };
-    let scans = Scans { disk: disk.as_ref(), manifest };
+    let cores = if simulated { 1 } else { thread::available_parallelism().map_or(1, usize::from).min(8) };
+    let helpers = (cores > 1).then(|| Helpers::new(cores - 1));
+    let scans = Scans { disk: disk.as_ref(), manifest, helpers };
     // What was purged cannot be handed out; whether the log is damaged is still the first question.
     let Some(replay) = replay.filter(|replay| replay.after() >= manifest.floor_zxid) else {
         return scans.parallel(found, cores);
@@ -38,9 +39,8 @@ pub(super) fn scan_all(
             scans.leave(*seq, scan, replay);
         }
     }
-    let helpers = (cores > 1).then(|| Helpers::new(cores - 1));
     for (seq, _) in wanted {
-        done.insert(*seq, scans.replaying(*seq, replay, helpers.as_ref())?);
+        done.insert(*seq, scans.replaying(*seq, replay)?);
     }
     Ok(done)
 }
@@ -54,6 +54,8 @@ pub(crate) fn scan_one(disk: &dyn Disk, manifest: &Manifest, seq: u64) -> Result
 struct Scans<'s> {
     disk: &'s dyn Disk,
     manifest: &'s Manifest,
+    /// Of a scan that goes on alone, where there are several cores.
+    helpers: Option<Helpers>,
 }
 
 impl Scans<'_> {
@@ -61,27 +63,26 @@ impl Scans<'_> {
         scan_one(self.disk, self.manifest, seq)
     }
 
-    fn limit(&self, seq: u64) -> Option<Zxid> {
-        self.manifest.cut_of(seq).map(|c| c.last_zxid)
+    /// Scans a segment with the help of the other cores.
+    fn helped(&self, seq: u64, replay: Option<&mut Replay<'_>>) -> Result<SegmentScan> {
+        let file = open_segment(self.disk, &segment_name(seq))?;
+        let wrap = |e| Error::io("take the length of a segment", e).in_file(file.name());
+        let (file, len) = (file.as_ref(), file.len().map_err(wrap)?);
+        let (database_id, limit) =
+            (self.manifest.database_id, self.manifest.cut_of(seq).map(|c| c.last_zxid));
+        // The window is dropped with the scan, which ends the threads that read ahead of it.
+        let scan = |mut window: Window| scan_through(&mut window, file, seq, database_id, limit, replay);
+        match &self.helpers {
+            Some(helpers) => thread::scope(|scope| scan(Window::reading_ahead(scope, file, len, helpers))),
+            None => scan(Window::new(len)),
+        }
     }
 
-    fn replaying(&self, seq: u64, replay: &mut Replay<'_>, helpers: Option<&Helpers>) -> Result<SegmentScan> {
+    fn replaying(&self, seq: u64, replay: &mut Replay<'_>) -> Result<SegmentScan> {
         if self.is_apart(seq) || !replay.enter(seq) {
-            return self.one(seq);
+            return self.helped(seq, None);
         }
-        let file = open_segment(self.disk, &segment_name(seq))?;
-        let len =
-            file.len().map_err(|e| Error::io("take the length of a segment", e).in_file(file.name()))?;
-        let file = file.as_ref();
-        let mut scan = |mut window: Window| {
-            // The window is dropped with the scan, which ends the threads that read ahead of it.
-            scan_replaying(&mut window, file, seq, self.manifest.database_id, self.limit(seq), replay)
-        };
-        let scan = if let Some(helpers) = helpers {
-            std::thread::scope(|scope| scan(Window::reading_ahead(scope, file, len, helpers)))?
-        } else {
-            scan(Window::new(len))?
-        };
+        let scan = self.helped(seq, Some(replay))?;
         self.leave(seq, &scan, replay);
         Ok(scan)
     }
@@ -119,24 +120,29 @@ impl Scans<'_> {
     fn parallel(&self, found: &[(u64, u64)], cores: usize) -> Result<BTreeMap<u64, SegmentScan>> {
         let workers = cores.min(found.len());
         if workers <= 1 {
-            return found.iter().map(|(seq, _)| Ok((*seq, self.one(*seq)?))).collect();
+            return found.iter().map(|(seq, _)| Ok((*seq, self.helped(*seq, None)?))).collect();
         }
         let next = AtomicUsize::new(0);
         let done = Mutex::new(Ok(BTreeMap::new()));
-        std::thread::scope(|scope| {
-            for _ in 0..workers {
-                scope.spawn(|| {
-                    while let Some((seq, _)) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let scan = self.one(*seq);
-                        let mut done = done.lock();
-                        match (scan, done.as_mut()) {
-                            (Ok(scan), Ok(map)) => drop(map.insert(*seq, scan)),
-                            (Err(error), Ok(_)) => *done = Err(error),
-                            (_, Err(_)) => return, // the first failure is the one to tell
-                        }
-                    }
-                });
+        let work = || {
+            while let Some((seq, _)) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let scan = self.one(*seq);
+                let mut done = done.lock();
+                match (scan, done.as_mut()) {
+                    (Ok(scan), Ok(map)) => drop(map.insert(*seq, scan)),
+                    (Err(error), Ok(_)) => *done = Err(error),
+                    (_, Err(_)) => return, // the first failure is the one to tell
+                }
             }
+        };
+        thread::scope(|scope| {
+            for _ in 1..workers {
+                let thread = thread::Builder::new().name("arborlog-reader".into());
+                if thread.spawn_scoped(scope, work).is_err() {
+                    break; // no more threads for this process: those that there are do the work
+                }
+            }
+            work();
         });
         done.into_inner()
     }
@@ -163,7 +169,8 @@ mod tests {
         log.close().unwrap();
         let (found, handle) = ([(1, 0), (2, 0), (3, 0), (4, 0)], disk.handle());
         for workers in [1, 2, 4] {
-            let scans = Scans { disk: handle.as_ref(), manifest: &manifest };
+            let helpers = (workers == 1).then(|| Helpers::new(1));
+            let scans = Scans { disk: handle.as_ref(), manifest: &manifest, helpers };
             assert_eq!(scans.parallel(&found, workers).unwrap().len(), 4);
             let fault = Fault::next(FaultOp::Read, Effect::EIO).on(NamePattern::Exact(segment_name(2)));
             disk.inject(fault.times(u64::MAX));

@@ -8,6 +8,7 @@ use super::source::Source;
 const THREAD_HOMES: &[&str] = &[
     "src/log/engine/",
     "src/io/threads",
+    "src/log/read/ahead.rs",
     "src/log/recover/scan_all.rs",
     "src/snapshot/load.rs",
     "src/snapshot/read_ahead.rs",
