@@ -54,7 +54,8 @@ fn in_two_threads(file: &SnapshotFile, take: &mut dyn FnMut(&Parcel)) -> Result<
     std::thread::scope(|scope| {
         let (full, parcels) = bounded::<Parcel>(PARCELS);
         let (back, empty) = unbounded();
-        let reader = scope.spawn(move || {
+        let thread = std::thread::Builder::new().name("arborlog-reader".into());
+        let read = move || {
             let mut made = 1;
             let send = |parcel: Parcel| {
                 // The other thread goes only by a panic, which is the caller's then.
@@ -64,7 +65,8 @@ fn in_two_threads(file: &SnapshotFile, take: &mut dyn FnMut(&Parcel)) -> Result<
                 used.unwrap_or_else(Parcel::default)
             };
             Packing::new(send).read(file)
-        });
+        };
+        let reader = thread.spawn_scoped(scope, read).map_err(|e| Error::io("start a thread", e))?;
         for parcel in parcels {
             take(&parcel);
             // Nobody wants it when all is read.

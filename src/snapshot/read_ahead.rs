@@ -1,4 +1,4 @@
-use crate::base::Result;
+use crate::base::{Error, Result};
 
 /// Pieces that are read before they are asked for.
 const PIECES_AHEAD: usize = 3;
@@ -11,7 +11,7 @@ pub(crate) fn read_ahead<T: Send>(
 ) -> Result<bool> {
     std::thread::scope(|scope| {
         let (sender, pieces) = crossbeam_channel::bounded(PIECES_AHEAD);
-        scope.spawn(move || {
+        let read = move || {
             while let Some(piece) = next().transpose() {
                 let failed = piece.is_err();
                 // Whoever takes no more has found a fault, or has enough.
@@ -19,7 +19,9 @@ pub(crate) fn read_ahead<T: Send>(
                     return;
                 }
             }
-        });
+        };
+        let thread = std::thread::Builder::new().name("arborlog-reader".into());
+        thread.spawn_scoped(scope, read).map_err(|e| Error::io("start a thread", e))?;
         for piece in pieces {
             if !take(piece?)? {
                 return Ok(false);
