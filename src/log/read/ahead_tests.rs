@@ -371,3 +371,61 @@ fn a_piece_that_comes_short_leaves_no_hole() {
         assert_eq!(found_with(&short_file, Some(&helpers)), cut, "{short}");
     }
 }
+
+/// A file whose first read at `at` is wrong in one byte.
+#[derive(Debug)]
+struct Fickle {
+    bytes: Vec<u8>,
+    at: u64,
+    was_read: std::sync::atomic::AtomicBool,
+}
+
+impl File for Fickle {
+    fn name(&self) -> &'static str {
+        "fickle"
+    }
+
+    fn align_bytes(&self) -> u64 {
+        1
+    }
+
+    fn len(&self) -> std::io::Result<u64> {
+        Ok(self.bytes.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+        let rest = &self.bytes[usize::try_from(offset).unwrap()..];
+        let count = buf.len().min(rest.len());
+        buf[..count].copy_from_slice(&rest[..count]);
+        if offset == self.at && !self.was_read.swap(true, Ordering::SeqCst) {
+            buf[9000] ^= 1;
+        }
+        Ok(count)
+    }
+}
+
+/// Where a record makes a piece look longer than it is, the same bytes come with two pieces. The one that counts is not the
+/// one that was verified.
+#[test]
+fn hz_07_bytes_that_were_read_twice_are_verified_where_they_are_used() {
+    let (piece, framing) =
+        (usize::try_from(PIECE).unwrap(), GROUP_HEADER_BYTES + crate::format::RECORD_HEADER_BYTES);
+    let mut segment = Segment::new();
+    let start = segment.bytes.len() + framing;
+    // It ends a little behind the start of a piece; and in the one before that, a group seems to begin and to go on.
+    let (mut payload, at) = (vec![7; 4 * piece + 8192 - start], 4 * piece - 4096);
+    let forged = segment.group(at, 1, &[&payload[..300_000]]);
+    payload[at - start..4 * piece - start].copy_from_slice(&forged[..4096]);
+    segment.push(&[&payload]);
+    assert_eq!(segment.bytes.len(), 4 * piece + 8192);
+    segment.push(&[&payload[..10_000]]);
+    let (bytes, x) = (segment.finish(), 4 * PIECE + 8192);
+    let file = Fickle { bytes, at: PIECE * 4, was_read: false.into() };
+    std::thread::scope(|scope| {
+        let mut window = Window::reading_ahead(scope, &file, 16 << 20, &Helpers::new(0));
+        // More than has come with the piece that seemed longer.
+        let held = window.get(&file, BLOCK, 4 * piece + 350_000).unwrap().unwrap();
+        assert_eq!(held[4 * piece + 9000 - 4096], 6, "misread");
+        assert!(window.verified(x).is_none());
+    });
+}
