@@ -45,8 +45,7 @@ impl LogOptions {
 
     /// Opens the log and hands every record after `after` to `visit`, in order, as it is verified: for a server
     /// that rebuilds its state, at half the cost of an open and a [reader](Log::reader). `visit` runs in the
-    /// calling thread, while one for each further processor (up to seven) reads and verifies what comes next: two
-    /// pieces for each of them all, of 512 KiB and the rest of a group, are in memory at most.
+    /// calling thread, while one for each further processor (up to seven) reads and verifies what comes next.
     ///
     /// Whether the log can be opened is known only at its end: after an error, what was visited counts for
     /// nothing. After success it is exactly the log.

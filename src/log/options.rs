@@ -110,6 +110,8 @@ impl GroupPolicy {
 /// An open log holds at most `(in_flight_max + 1) x max(group bytes_max, record_bytes_max + 8 KiB)` for
 /// groups, 24 bytes for each 64 KiB of retained log for the index, and 64 KiB while a segment is being
 /// prepared (1 MiB while the log is being opened). A reader adds 64 KiB, or the size of the largest group it meets.
+/// While a log is being opened, up to eight processors read ahead: `(2 x processors + 2) x 1.5 MiB` at most, about a
+/// third of it where groups are small, and the size of the largest group.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     pub(crate) segment_bytes: u64,
