@@ -28,6 +28,8 @@ impl Piece {
     pub(super) fn read(&mut self, file: &dyn File, len: u64) -> io::Result<()> {
         let want = usize::try_from(len).map_err(io::Error::other)?;
         if self.bytes.len() < want {
+            // Not twice as much, as a vector grows by itself.
+            self.bytes.reserve_exact(want - self.bytes.len());
             self.bytes.resize(want, 0);
         }
         self.len += file.read_at(self.offset + self.len as u64, &mut self.bytes[self.len..want])?;
